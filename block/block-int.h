@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * For block drivers only: the driver table and what a driver may call. Drivers are plain blocking functions
+ * that call their child; they run on worker threads, several at once when `parallel` is set, else one at a
+ * time per node (request.c takes the lock, nobody else). A driver touches only its own node's `state`. Absent
+ * functions have the default named beside them.
+ */
+#ifndef SPINDLE_BLOCK_BLOCK_INT_H
+#define SPINDLE_BLOCK_BLOCK_INT_H
+
+#include "block/block.h"
+
+typedef struct BlockDriver {
+    const char *name;  /* `driver=` */
+    bool parallel;     /* functions may run on several threads at once */
+    size_t state_size; /* bytes of zeroed state allocated per node */
+    const char *const
+        *protocols; /* NULL-terminated URL schemes that block_options_from_filename() maps here, or NULL */
+
+    /* Opens from options (getters mark what was used; the core reports the unused ones); children by
+     * block_node_open_child(). Sets node->info. May block; any thread. On failure it frees what it made
+     * (close is not called) and sets the error. */
+    bool (*open)(BlockNode *node, Options *options, GError **error);
+    void (*close)(BlockNode *node); /* nothing to do */
+
+    /* 0 or -errno, all or nothing; the range is inside info.size. Alignment to info.align of offset, bytes
+     * and memory is assured by the core (bounce buffers, read-modify-write at edges) when info.align > 1,
+     * except at the end of the node: the last piece may be short. */
+    int (*preadv)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+    int (*pwritev)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
+                   BlockFlags flags);                                 /* -EROFS */
+    int (*flush)(BlockNode *node);                                    /* flush every child */
+    int (*discard)(BlockNode *node, uint64_t offset, uint64_t bytes); /* 0: ignored */
+    int (*write_zeroes)(BlockNode *node, uint64_t offset, uint64_t bytes,
+                        BlockFlags flags); /* writes of a zero buffer */
+
+    /* The answer without blocking, on the loop thread: 0, -EAGAIN (use a worker) or another -errno. Absent:
+     * -EAGAIN. */
+    int (*read_now)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+
+    int (*status)(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
+                  unsigned *ret_status);                           /* all data */
+    int (*resize)(BlockNode *node, uint64_t size, GError **error); /* "does not support resize", -ENOTSUP */
+
+    /* Wakes a worker that waits inside this node, as at close or abandon (network, fault layer). Any thread.
+     * Absent: nothing to wake. */
+    void (*interrupt)(BlockNode *node);
+} BlockDriver;
+
+struct BlockNode {
+    const BlockDriver *driver;
+    BlockInfo info;
+    void *state;
+    char *name;
+    char *filename;   /* info.filename points here */
+    BlockNode *child; /* role "file"; reference held */
+    /* private to node.c and request.c */
+    struct BlockNodePrivate *priv;
+};
+
+/* The table of compiled-in drivers (drivers.c). */
+const BlockDriver *block_driver_find(const char *name);
+const BlockDriver *const *block_drivers(void); /* NULL-terminated */
+
+/* Opens the child named by `role` ("file": a node name, or `file.…` options) into node->child with a
+ * reference. A child opened by name is shared. */
+bool block_node_open_child(BlockNode *node, Options *options, const char *role, GError **error);
+/* The same for further children that the driver keeps itself (a detached header). */
+BlockNode *block_node_open_extra_child(BlockNode *node, Options *options, const char *role, GError **error);
+
+/* Calls into another node from a driver, on the driver's thread: checks, serialises, aligns. 0 or -errno. */
+int block_node_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+int block_node_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
+                       BlockFlags flags);
+int block_node_flush(BlockNode *node);
+int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+
+/* Sets filename and info.filename. */
+void block_node_set_filename(BlockNode *node, const char *filename);
+
+/* What the user allowed at open: the generic options, already parsed. */
+bool block_node_wants_write(const BlockNode *node);    /* not read-only=on */
+bool block_node_auto_read_only(const BlockNode *node); /* auto-read-only=on: fall back instead of failing */
+bool block_node_cache_direct(const BlockNode *node);
+bool block_node_cache_no_flush(const BlockNode *node);
+bool block_node_discard(const BlockNode *node); /* discard=unmap */
+
+/* Tells listeners; any thread (it is handed to the loop). The driver has changed node->info in the same
+ * hand-over: `apply` runs on the loop thread just before the listeners; `data` is freed with `free_data`. */
+void block_node_post_event(BlockNode *node, BlockEvent event, void (*apply)(BlockNode *node, void *data),
+                           void *data, GDestroyNotify free_data);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Block nodes and the request boundary: everything that a device, a monitor or a tool sees of the block
+ * layer.
+ *
+ * The request contract (each sentence is tested in tests/unit/test-block-request.c):
+ *  1. block_submit() cannot fail and never calls `done` before it returns.
+ *  2. `done` runs exactly once for each submitted request, on the loop thread.
+ *  3. The request, its iovec array and the memory that it names stay untouched and alive until `done` runs.
+ *  4. `result` is 0 or a negative errno; after an error the content of a read buffer is undefined.
+ *  5. A range that is not inside the node, an odd write to a read-only node, a bad op complete with -EINVAL
+ * or -EROFS; nothing reaches the driver.
+ *  6. block_cancel() of a request that no worker has started completes it with -ECANCELED; else it changes
+ * nothing.
+ *  7. block_abandon() returns at once, whatever the driver does; `done` still runs once, later, so that the
+ * owner can free; it may come with any result.
+ *  8. Inside `done` the caller may submit (the same request again too), cancel, abandon, and unref nodes.
+ *  9. A node with requests under way is not freed before they are done.
+ * 10. Requests may complete in any order; a flush covers the writes whose `done` ran before the flush was
+ * submitted.
+ *
+ * Loop thread, unless a comment says otherwise.
+ */
+#ifndef SPINDLE_BLOCK_BLOCK_H
+#define SPINDLE_BLOCK_BLOCK_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "util/options.h"
+
+typedef struct BlockNode BlockNode;
+typedef struct BlockRequest BlockRequest;
+typedef struct BlockInfo BlockInfo;
+
+struct BlockInfo {
+    uint64_t size;  /* bytes; need not be a multiple of anything */
+    uint32_t align; /* least alignment of offset, length and memory that spares a bounce buffer; power of two,
+                       at least 1 */
+    uint32_t opt_transfer; /* bytes a bulk request should have; at most BUFFER_MAX */
+    bool read_only;        /* writes give -EROFS */
+    bool slow;             /* remote or rotating: read-ahead pays */
+    bool removable;        /* the medium may come and go (host drives); see block_medium_* */
+    const char *driver;    /* as in `driver=` */
+    const char *filename;  /* what it was opened from, as QEMU prints it, or "" */
+};
+
+typedef enum {
+    BLOCK_READ,
+    BLOCK_WRITE,
+    BLOCK_FLUSH, /* everything written and completed before is on stable storage */
+    BLOCK_DISCARD,
+    BLOCK_WRITE_ZEROES,
+} BlockOp;
+
+typedef enum {
+    BLOCK_FUA = 1 << 0,       /* on stable storage before `done` (write, write zeroes) */
+    BLOCK_MAY_UNMAP = 1 << 1, /* write zeroes may deallocate */
+    BLOCK_BACKGROUND = 1 << 2 /* read-ahead: never try read_now, never delay a foreground request for it */
+} BlockFlags;
+
+typedef void (*BlockDone)(BlockRequest *request);
+
+struct BlockRequest {
+    BlockNode *node;
+    BlockOp op;
+    BlockFlags flags;
+    uint64_t offset;         /* bytes */
+    uint64_t bytes;          /* equals iov_total() for read and write */
+    const struct iovec *iov; /* NULL for the others */
+    int niov;
+    BlockDone done;
+    void *opaque;
+    int result; /* valid in `done` */
+    /* private to request.c: zero it before the first submit */
+    struct BlockRequestPrivate {
+        void *work[8];
+        int state;
+        bool abandoned;
+        BlockNode *held;
+        GList link;
+        struct iovec inline_iov;
+    } priv;
+};
+
+/* Fills a read or write of one contiguous piece; memory stays the caller's. */
+void block_request_init(BlockRequest *request, BlockNode *node, BlockOp op, uint64_t offset, void *buf,
+                        uint64_t bytes, BlockDone done, void *opaque);
+
+void block_submit(BlockRequest *request);
+
+/* True: it was taken back and `done` will run with -ECANCELED (not inside this call). */
+bool block_cancel(BlockRequest *request);
+
+/* Nobody waits for the result any more. See sentence 7. */
+void block_abandon(BlockRequest *request);
+
+/* Opens a chain from `driver=`, … options (`node-name`, `read-only`, `cache.direct`, `cache.no-flush`,
+ * `auto-read-only`, `discard`, `detect-zeroes` and the driver's own; a child is a `file.`-prefixed set of
+ * options or the node name in `file`). May block (DNS, key derivation): at program start, or on a worker
+ * through block_open_async(). A returned node has one reference. NULL and an error in QEMU's words. */
+BlockNode *block_open(Options *options, GError **error);
+
+/* As block_open(), on a worker: `done` gets the node (its reference) or the error (its to free), on the loop
+ * thread. */
+typedef void (*BlockOpened)(BlockNode *node, GError *error, void *opaque);
+void block_open_async(Options *options, BlockOpened done, void *opaque);
+
+/* Turns what people write after `file=`, `-cdrom` or as qemu-img's FILENAME (a path, `json:{…}`, `http://…`,
+ * `nbd:…`, `/dev/sr0`) into options for block_open(), choosing the protocol driver; no format layer. NULL and
+ * an error when the protocol is unknown. */
+Options *block_options_from_filename(const char *filename, GError **error);
+
+BlockNode *block_ref(BlockNode *node);
+
+/* The last reference closes the node on a worker (flush first when written to); it leaves the name table at
+ * once. NULL is allowed. Loop thread. */
+void block_unref(BlockNode *node);
+
+/* The node-name, user-given or generated (`#block042`). */
+const char *block_name(const BlockNode *node);
+
+/* A named node or NULL; no new reference. Any thread: the table is locked. */
+BlockNode *block_find(const char *name);
+
+/* All named nodes in order of creation (no references); free the list with g_list_free(). */
+GList *block_list(void);
+
+/* Facts of the node; they change only with a medium (listeners are told). Stays the node's. */
+const BlockInfo *block_info(const BlockNode *node);
+
+/* The node below by role ("file", …) or NULL; no new reference. */
+BlockNode *block_child(const BlockNode *node, const char *role);
+
+/* What the drivers count: completed requests and bytes by op since open, and errors. */
+typedef struct BlockStats {
+    uint64_t ops[5], bytes[5], failed[5];
+    uint64_t read_now; /* reads answered without a worker */
+} BlockStats;
+const BlockStats *block_stats(const BlockNode *node);
+
+/* Blocking forms for tools, tests and workers: straight through the drivers on the calling thread. Any
+ * thread. 0 or -errno. */
+int block_pread(BlockNode *node, uint64_t offset, void *buf, uint64_t bytes);
+int block_pwrite(BlockNode *node, uint64_t offset, const void *buf, uint64_t bytes, BlockFlags flags);
+int block_flush(BlockNode *node);
+int block_discard(BlockNode *node, uint64_t offset, uint64_t bytes);
+int block_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags);
+int block_resize(BlockNode *node, uint64_t size, GError **error);
+
+/* What is at `offset`: *ret_bytes (at least 1, at most `bytes`) have the same status. Any thread. 0 or
+ * -errno. */
+typedef enum { BLOCK_STATUS_DATA = 1, BLOCK_STATUS_ZERO = 2, BLOCK_STATUS_ALLOCATED = 4 } BlockStatus;
+int block_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes, unsigned *ret_status);
+
+/* Removable media. A driver whose BlockInfo says `removable` posts these on the loop thread. */
+typedef enum {
+    BLOCK_EVENT_MEDIUM, /* inserted, removed or changed: block_info() and block_medium() are already new */
+    BLOCK_EVENT_EJECT_REQUEST, /* somebody pressed the button of a locked drive */
+    BLOCK_EVENT_RESIZE,        /* size changed (block_resize) */
+    BLOCK_EVENT_GONE, /* the device was unplugged; every request fails with -ENODEV until BLOCK_EVENT_MEDIUM
+                       */
+} BlockEvent;
+typedef void (*BlockListener)(BlockNode *node, BlockEvent event, void *opaque);
+void block_listen(BlockNode *node, BlockListener listener, void *opaque);
+void block_unlisten(BlockNode *node, BlockListener listener, void *opaque);
+
+/* True when there is a readable medium (always, for nodes that are not removable). A variable, no system
+ * call. */
+bool block_medium_present(const BlockNode *node);
+
+#endif
