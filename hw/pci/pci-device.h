@@ -53,6 +53,7 @@ struct PciDevice {
 typedef struct PciFence PciFence;
 struct PciFence {
     void (*done)(PciFence *fence);
+    bool fault; /* set by the host before `done`: a write since the previous finished fence did not land */
     /* private to the host */
     GList link;
     uint64_t seq;
