@@ -1,0 +1,57 @@
+#!/bin/bash
+# Form of the files in git: C as clang-format lays it out, scripts executable, no tabs or trailing space.
+cd "$(dirname "$0")/../.." || exit 1
+# The last part of a pipe counts in this shell.
+shopt -s lastpipe
+count=0
+failed=0
+
+# result NAME: a pass if standard input is empty, else a failure with it as the reason.
+result() {
+    local why
+    why=$(cat)
+    count=$((count + 1))
+    if [ -z "$why" ]; then
+        echo "ok $count - $1"
+    else
+        echo "not ok $count - $1"
+        printf '%s\n' "$why" | head -n 40 | sed 's/^/# /'
+        failed=1
+    fi
+}
+
+# Other versions lay the same rules out differently; this is Debian 12's.
+wanted=14
+formatter=$(command -v clang-format-$wanted || command -v clang-format)
+mapfile -t sources < <(git ls-files -co --exclude-standard '*.c' '*.h')
+if ! "$formatter" --version 2>/dev/null | grep -q "version $wanted\."; then
+    count=$((count + 1))
+    echo "ok $count - layout of the C files # SKIP no clang-format $wanted here"
+elif [ ${#sources[@]} -gt 0 ]; then
+    for f in "${sources[@]}"; do
+        "$formatter" --dry-run -Werror "$f" >/dev/null 2>&1 || echo "$f: run clang-format-$wanted -i $f"
+    done | result 'layout of the C files'
+fi
+
+git ls-files -co --exclude-standard | while read -r f; do
+    [ -f "$f" ] || continue
+    first=$(head -c 2 "$f" | tr -d '\0')
+    case $f in tests/vm/guest/* | tests/vm/live/*) continue ;; esac
+    if [ "$first" = '#!' ] && [ ! -x "$f" ]; then echo "$f: has an interpreter line but is not executable"; fi
+    if [ "$first" != '#!' ] && [ -x "$f" ]; then echo "$f: is executable but has no interpreter line"; fi
+done | result 'executable bits'
+
+git ls-files -co --exclude-standard '*.c' '*.h' '*.py' '*.sh' '*.t' '*.rst' '*.build' '*.def' scripts boot check bench |
+    xargs -d '\n' grep -nP '\s+$|\t' 2>/dev/null | result 'no tabs, no trailing space'
+
+git ls-files -co --exclude-standard 'scripts/*' 'tests/*' boot check bench .ci/run | while read -r f; do
+    [ -f "$f" ] || continue
+    case $(head -n 1 "$f" | tr -d '\0') in
+    '#!'*bash) bash -n "$f" 2>&1 ;;
+    '#!'*/sh) sh -n "$f" 2>&1 ;;
+    '#!'*python3) python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" 2>&1 ;;
+    esac
+done | result 'scripts parse'
+
+echo "1..$count"
+exit $failed
