@@ -6,6 +6,7 @@
 #define SPINDLE_UTIL_LOG_H
 
 #include <glib.h>
+#include <stdio.h>
 
 /* The name before each message; the last path component of argv0. */
 void log_set_program(const char *argv0);
@@ -20,7 +21,10 @@ void log_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void log_warn(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void log_info(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
-/* Prints the error, prefix first, and frees it. */
+/* Where traces go: log_set_file()'s file, else stderr. */
+FILE *log_get_stream(void);
+
+/* Prints the error, prefix first ("-drive file=x: ", NULL for none), and frees it. */
 void log_gerror(GError *error, const char *prefix_format, ...) G_GNUC_PRINTF(2, 3);
 
 #endif

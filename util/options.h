@@ -19,7 +19,8 @@ Options *options_new(void);
 Options *options_ref(Options *options);
 void options_unref(Options *options);
 
-/* Parses either form; `implied_key` (may be NULL) names the key of a first item without `=`, as "driver" in
+/* Parses either form; keys are limited to 1024 bytes and JSON to JSON_MAX_DEPTH. `implied_key` (may be NULL)
+ * names the key of a first item without `=`, as "driver" in
  * `-device ide-cd,…`. A later item without `=` means `on` (and `noX` means X=off is NOT supported, as in QEMU
  * today). Duplicate keys: the last wins, as in QEMU. */
 Options *options_parse(const char *text, const char *implied_key, GError **error);
@@ -28,11 +29,15 @@ Options *options_parse(const char *text, const char *implied_key, GError **error
 Options *options_from_json(JsonObject *object, GError **error);
 
 /* The reverse: nested JSON with every value as text (arrays come back as objects with the keys "0", "1", …,
- * unless they are dense). */
+ * unless they are dense). Where a key holds a value and also has keys below it, the keys below win. */
 JsonObject *options_to_json(const Options *options);
 
 /* `k=v,k2=v2` with commas doubled. */
 char *options_to_string(const Options *options);
+
+/* False with QEMU's "used inconsistently" when one key holds a value and also has keys below it
+ * (`a=1,a.b=2`), which `-blockdev` forbids and `-drive file=x,file.locking=off` does not. */
+bool options_check_consistent(const Options *options, GError **error);
 
 void options_set(Options *options, const char *key, const char *value);
 void options_remove(Options *options, const char *key);
@@ -55,6 +60,11 @@ bool options_get_uint(Options *options, const char *key, uint64_t min, uint64_t 
                       uint64_t *ret, GError **error);
 /* Bytes, with the suffixes b k K M G T P E (powers of 1024) and a decimal fraction, as QEMU's sizes. */
 bool options_get_size(Options *options, const char *key, uint64_t fallback, uint64_t *ret, GError **error);
+/* The parser behind it: 0, -EINVAL or -ERANGE. Leading blanks and `+` are allowed, as is 0x1f without suffix.
+ */
+int options_parse_size(const char *text, uint64_t *ret);
+/* A decimal, 0x hexadecimal or 0 octal number without sign: 0, -EINVAL or -ERANGE. */
+int options_parse_uint(const char *text, uint64_t *ret);
 /* One of the NULL-terminated names; *ret is its index. */
 bool options_get_enum(Options *options, const char *key, const char *const *names, int fallback, int *ret,
                       GError **error);

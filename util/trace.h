@@ -22,14 +22,35 @@ extern bool trace_enabled[TRACE_EVENTS + 1];
 
 void trace_print(TraceEvent event, ...);
 
-/* The format is the event's own; arguments are checked against it in trace-check.h's builds only through
- * tests. */
+/* Never called: lets the compiler check a trace point's arguments against its event's format. */
+static inline void trace_check(const char *format, ...) G_GNUC_PRINTF(1, 2);
+static inline void trace_check(const char *format, ...)
+{
+    (void)format;
+}
+
+#define TRACE_EVENT(name, format) static const char trace_format_##name[] G_GNUC_UNUSED = format;
+#include "util/trace-events.def"
+#undef TRACE_EVENT
+
 #define trace(name, ...)                                                                                     \
     do {                                                                                                     \
-        if (__builtin_expect(trace_enabled[TRACE_##name], 0)) {                                              \
+        if (__builtin_expect(__atomic_load_n(&trace_enabled[TRACE_##name], __ATOMIC_RELAXED), 0)) {          \
             trace_print(TRACE_##name, ##__VA_ARGS__);                                                        \
         }                                                                                                    \
+        if (0) {                                                                                             \
+            trace_check(trace_format_##name, ##__VA_ARGS__);                                                 \
+        }                                                                                                    \
     } while (0)
+
+/* The event's name, as written in the .def. */
+const char *trace_get_name(TraceEvent event);
+
+/* Switches all events that match the glob; returns how many there are. */
+unsigned trace_set_enabled(const char *pattern, bool on);
+
+/* True when `arg` is "help" or "?"; the list of events is then on stdout. */
+bool trace_print_help(const char *arg);
 
 /* `-trace` argument. */
 bool trace_parse(const char *arg, GError **error);
