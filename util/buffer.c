@@ -12,6 +12,18 @@
  * its own mmap threshold with each large block freed and keeps them from then on. */
 #define BUFFER_MMAP_MIN (64 * 1024)
 
+/* AddressSanitizer sees only what malloc hands out. */
+#if defined(__SANITIZE_ADDRESS__)
+#define BUFFER_MALLOC_ONLY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BUFFER_MALLOC_ONLY 1
+#endif
+#endif
+#ifndef BUFFER_MALLOC_ONLY
+#define BUFFER_MALLOC_ONLY 0
+#endif
+
 struct BufferPool {
     pthread_mutex_t lock; /* guards free_list and free_count */
     size_t size, align;
@@ -21,14 +33,9 @@ struct BufferPool {
     gint refs; /* the owner's hold, and one for each buffer that is out */
 };
 
-/* The sanitizers see only what malloc hands out. */
 static bool buffer_is_mapped(size_t size, size_t align)
 {
-#if defined(__SANITIZE_ADDRESS__)
-    return false;
-#else
-    return size >= BUFFER_MMAP_MIN && align <= BUFFER_ALIGN;
-#endif
+    return !BUFFER_MALLOC_ONLY && size >= BUFFER_MMAP_MIN && align <= BUFFER_ALIGN;
 }
 
 static void *buffer_memory_new(size_t size, size_t align)

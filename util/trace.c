@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "util/trace.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -72,19 +74,20 @@ static bool trace_apply(const char *item, GError **error)
 /* A file of patterns, one a line; `#` begins a comment. */
 static bool trace_apply_file(const char *path, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) cause = NULL;
-    if (!g_file_get_contents(path, &text, NULL, &cause)) {
-        return error_set(error, "%s", cause->message);
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        return error_set_errno(error, errno, "Could not open '%s'", path);
     }
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines; *line; line++) {
-        const char *item = g_strstrip(*line);
-        if (*item && *item != '#' && !trace_apply(item, error)) {
-            return false;
-        }
+    bool ok = true;
+    char *line = NULL;
+    size_t room = 0;
+    while (ok && getline(&line, &room, file) >= 0) {
+        const char *item = g_strstrip(line);
+        ok = !*item || *item == '#' || trace_apply(item, error);
     }
-    return true;
+    free(line);
+    fclose(file);
+    return ok;
 }
 
 bool trace_parse(const char *arg, GError **error)
