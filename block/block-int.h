@@ -45,6 +45,13 @@ typedef struct BlockDriver {
     /* Wakes a worker that waits inside this node, as at close or abandon (network, fault layer). Any thread.
      * Absent: nothing to wake. */
     void (*interrupt)(BlockNode *node);
+
+    /* The node below changed its info (medium, size): work out node->info anew; size by
+     * block_node_set_size(). Loop thread, must not block. Absent: nothing depends on the child. */
+    void (*refresh)(BlockNode *node);
+
+    /* Takes the image's locks for writing, if it has any. Any thread. Absent: claims the child. */
+    bool (*claim_write)(BlockNode *node, GError **error);
 } BlockDriver;
 
 struct BlockNode {
@@ -65,10 +72,13 @@ const BlockDriver *const *block_drivers(void); /* NULL-terminated */
 /* Opens the child named by `role` ("file": a node name, or `file.…` options) into node->child with a
  * reference. A child opened by name is shared. */
 bool block_node_open_child(BlockNode *node, Options *options, const char *role, GError **error);
-/* The same for further children that the driver keeps itself (a detached header). */
+/* The same for further children (a detached header). The driver keeps the pointer, the core the reference: it
+ * is dropped after close, or after a failed open. */
 BlockNode *block_node_open_extra_child(BlockNode *node, Options *options, const char *role, GError **error);
 
-/* Calls into another node from a driver, on the driver's thread: checks, serialises, aligns. 0 or -errno. */
+/* Calls into another node from a driver, on the driver's thread: checks, serialises, aligns. 0 or -errno. For
+ * discard, write zeroes, status and resize use block_discard(), … of block.h: they are the same kind of call.
+ */
 int block_node_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 int block_node_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                        BlockFlags flags);
@@ -78,12 +88,22 @@ int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
 /* Sets filename and info.filename. */
 void block_node_set_filename(BlockNode *node, const char *filename);
 
+/* Sets info.size so that other threads see it; after open the only way to change it. Any thread. */
+void block_node_set_size(BlockNode *node, uint64_t size);
+
+/* What block_medium_present() tells; true after open until this says otherwise. Any thread. */
+void block_node_set_medium(BlockNode *node, bool present);
+
 /* What the user allowed at open: the generic options, already parsed. */
 bool block_node_wants_write(const BlockNode *node);    /* not read-only=on */
 bool block_node_auto_read_only(const BlockNode *node); /* auto-read-only=on: fall back instead of failing */
 bool block_node_cache_direct(const BlockNode *node);
 bool block_node_cache_no_flush(const BlockNode *node);
-bool block_node_discard(const BlockNode *node); /* discard=unmap */
+bool block_node_discard(const BlockNode *node);     /* discard=unmap */
+bool block_node_force_share(const BlockNode *node); /* force-share=on: take no locks on the image */
+
+/* The one place where a path becomes a descriptor (O_CLOEXEC is added). -errno on failure. Any thread. */
+int block_open_fd(const char *filename, int flags);
 
 /* Tells listeners; any thread (it is handed to the loop). The driver has changed node->info in the same
  * hand-over: `apply` runs on the loop thread just before the listeners; `data` is freed with `free_data`. */

@@ -90,6 +90,11 @@ void block_request_init(BlockRequest *request, BlockNode *node, BlockOp op, uint
 
 void block_submit(BlockRequest *request);
 
+/* Runs `done` of requests that completed without a worker and wait for the loop's next turn. A transport may
+ * call this at the end of a message it handled, outside of any block_submit(), to spare the loop a poll;
+ * inside a `done` it does nothing. */
+void block_deliver_ready(void);
+
 /* True: it was taken back and `done` will run with -ECANCELED (not inside this call). */
 bool block_cancel(BlockRequest *request);
 
@@ -99,11 +104,12 @@ void block_abandon(BlockRequest *request);
 /* Opens a chain from `driver=`, … options (`node-name`, `read-only`, `cache.direct`, `cache.no-flush`,
  * `auto-read-only`, `discard`, `detect-zeroes` and the driver's own; a child is a `file.`-prefixed set of
  * options or the node name in `file`). May block (DNS, key derivation): at program start, or on a worker
- * through block_open_async(). A returned node has one reference. NULL and an error in QEMU's words. */
+ * through block_open_async(). A returned node has one reference. NULL and an error in QEMU's words. Any
+ * thread. */
 BlockNode *block_open(Options *options, GError **error);
 
 /* As block_open(), on a worker: `done` gets the node (its reference) or the error (its to free), on the loop
- * thread. */
+ * thread. The options are held, and not the caller's to touch, until then. */
 typedef void (*BlockOpened)(BlockNode *node, GError *error, void *opaque);
 void block_open_async(Options *options, BlockOpened done, void *opaque);
 
@@ -117,6 +123,16 @@ BlockNode *block_ref(BlockNode *node);
 /* The last reference closes the node on a worker (flush first when written to); it leaves the name table at
  * once. NULL is allowed. Loop thread. */
 void block_unref(BlockNode *node);
+
+/* For the end of a program: wakes what hangs, runs the loop until no request, open or close is under way, and
+ * ends the worker threads. False when something still hangs after timeout_ms: then the caller can only exit.
+ * No node is usable afterwards but by opening it anew. */
+bool block_shutdown(unsigned timeout_ms);
+
+/* Says that the owner is going to write (a hard disk, a tool): takes the image's locks for writing, so that a
+ * second writer is refused here and not in the middle of its work. The first write does the same, but can
+ * only fail with -EBUSY. */
+bool block_claim_write(BlockNode *node, GError **error);
 
 /* The node-name, user-given or generated (`#block042`). */
 const char *block_name(const BlockNode *node);

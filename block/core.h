@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What node.c, open.c, calls.c and request.c share; nobody else includes this. The comment beside each member
+ * of BlockNodePrivate says which thread may touch it.
+ */
+#ifndef SPINDLE_BLOCK_CORE_H
+#define SPINDLE_BLOCK_CORE_H
+
+#include "block/block-int.h"
+#include "util/buffer.h"
+#include "util/workpool.h"
+
+#define BLOCK_OPS          5
+#define BLOCK_OPT_TRANSFER (256 * 1024)                              /* where a driver names none */
+#define BLOCK_SIZE_MAX     (INT64_MAX & ~(uint64_t)(BUFFER_MAX - 1)) /* off_t, and room to round up */
+
+typedef enum { DETECT_ZEROES_OFF, DETECT_ZEROES_ON, DETECT_ZEROES_UNMAP } DetectZeroes;
+
+/* The options that every node has; children given inline inherit them. */
+typedef struct GenericOptions {
+    bool read_only, auto_read_only, direct, no_flush, discard, force_share;
+    int detect_zeroes;
+} GenericOptions;
+
+/* Requests waiting for a worker. Loop thread. */
+typedef struct RequestQueue {
+    GQueue foreground, background;
+    unsigned running, running_background;
+    GList waiting; /* link in the list of queues that wait */
+    bool is_waiting;
+} RequestQueue;
+
+struct BlockNodePrivate {
+    gint refs;              /* atomic */
+    GenericOptions generic; /* constant after open */
+    GList link;             /* in the table; its lock */
+    bool listed;            /* the same */
+    GMutex serial;          /* held around each driver call when the driver is not `parallel` */
+    GRWLock edges;          /* written by read-modify-write, read by aligned writes; only when align > 1 */
+    BufferPool *bounce;     /* only when align > 1; thread-safe */
+    size_t bounce_size;
+    gint dirty;         /* atomic: written to since the last flush */
+    gint medium;        /* atomic: 0 when there is no medium */
+    GPtrArray *extras;  /* further children; open and close only */
+    GList *listeners;   /* loop thread */
+    unsigned notifying; /* loop thread: listeners are being called */
+    BlockStats counts;  /* atomic members */
+    BlockStats stats;   /* copy handed out; loop thread */
+    RequestQueue queue;
+    unsigned active, active_abandoned; /* requests under way through this node; loop thread */
+    bool deferred;                     /* opened on a worker; constant */
+    Work close_work;
+    BlockNode *self;
+};
+
+/* node.c */
+BlockNode *node_new(const BlockDriver *driver, const GenericOptions *generic);
+/* Enters the table under `name`, or a generated one if NULL. False when the name is taken. Any thread. */
+bool node_list(BlockNode *node, const char *name, GError **error);
+/* A new reference to a named node, or NULL. Any thread. */
+BlockNode *node_find_ref(const char *name);
+/* Drops a reference where an open failed: the last one closes in this call (`deferred` false: the loop
+ * thread, where blocking is allowed) or later, by way of the loop (a worker). Names that block_find() or
+ * block_list() gave out on the loop thread therefore stay valid until it returns to its loop. */
+void node_unref_failed(BlockNode *node, bool deferred);
+/* Frees a node whose driver is closed or never opened; its children keep their references. */
+void node_free(BlockNode *node);
+
+/* request.c: opens and closes on the pool (loop thread), and the count of what block_shutdown() waits for
+ * (any thread). */
+void boundary_submit_urgent(Work *work);
+void boundary_pending_begin(void);
+void boundary_pending_done(void);
+
+/* calls.c: size as seen from any thread. */
+static inline uint64_t node_size(const BlockNode *node)
+{
+    return __atomic_load_n(&node->info.size, __ATOMIC_RELAXED);
+}
+
+/* 0, or why the range or the write cannot be. Any thread. */
+int node_check(const BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes);
+
+/* Carries out any op on this thread. */
+int node_call(BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
+              BlockFlags flags);
+
+#endif

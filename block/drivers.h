@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The drivers' tables, one a file. Only drivers.c includes this.
+ */
+#ifndef SPINDLE_BLOCK_DRIVERS_H
+#define SPINDLE_BLOCK_DRIVERS_H
+
+#include "block/block-int.h"
+
+extern const BlockDriver block_driver_file;
+extern const BlockDriver block_driver_mem;
+extern const BlockDriver block_driver_null_co;
+extern const BlockDriver block_driver_raw;
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * `driver=file`: regular files, with QEMU's options.
+ */
+#include "block/block-int.h"
+#include "block/fd-io.h"
+#include "block/fd-open.h"
+#include "util/error.h"
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct FileState {
+    FdFile file;
+    FdLock lock;
+} FileState;
+
+static bool file_open(BlockNode *node, Options *options, GError **error)
+{
+    FileState *s = node->state;
+    const char *filename = fd_open_filename(node, options, error);
+    if (!filename) {
+        return false;
+    }
+    struct stat st;
+    if (stat(filename, &st) == 0 &&
+        !S_ISREG(st.st_mode)) { /* before opening: a FIFO would block, a tape wind */
+        return error_set(error, "'file' driver requires '%s' to be a regular file", filename);
+    }
+    if (!fd_open_posix(node, options, &s->file, &s->lock, error)) {
+        return false;
+    }
+    if (fstat(s->file.fd, &st) < 0) {
+        error_set_errno(error, errno, "Could not stat '%s'", filename);
+        goto fail;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        error_set(error, "'file' driver requires '%s' to be a regular file", filename);
+        goto fail;
+    }
+    node->info.size = st.st_size;
+    node->info.align = s->file.align;
+    return true;
+
+fail:
+    fd_lock_release(&s->lock);
+    fd_file_close(&s->file);
+    return false;
+}
+
+static void file_close(BlockNode *node)
+{
+    FileState *s = node->state;
+    fd_lock_release(&s->lock);
+    fd_file_close(&s->file);
+}
+
+static int file_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    FileState *s = node->state;
+    return fd_file_preadv(&s->file, offset, bytes, iov, niov);
+}
+
+static int file_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    FileState *s = node->state;
+    return fd_file_read_now(&s->file, offset, bytes, iov, niov);
+}
+
+static int file_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
+                        BlockFlags flags)
+{
+    FileState *s = node->state;
+    int ret = fd_lock_write(&s->lock);
+    return ret < 0 ? ret : fd_file_pwritev(&s->file, offset, bytes, iov, niov, flags & BLOCK_FUA);
+}
+
+static int file_flush(BlockNode *node)
+{
+    FileState *s = node->state;
+    return fd_file_flush(&s->file);
+}
+
+static int file_discard(BlockNode *node, uint64_t offset, uint64_t bytes)
+{
+    FileState *s = node->state;
+    int ret = fd_lock_write(&s->lock);
+    return ret < 0 ? ret : fd_file_discard(&s->file, offset, bytes);
+}
+
+static int file_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags)
+{
+    FileState *s = node->state;
+    int ret = fd_lock_write(&s->lock);
+    return ret < 0
+               ? ret
+               : fd_file_write_zeroes(&s->file, offset, bytes, flags & BLOCK_MAY_UNMAP, flags & BLOCK_FUA);
+}
+
+static int file_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
+                       unsigned *ret_status)
+{
+    FileState *s = node->state;
+    return fd_file_status(&s->file, offset, bytes, ret_bytes, ret_status);
+}
+
+static int file_resize(BlockNode *node, uint64_t size, GError **error)
+{
+    FileState *s = node->state;
+    if (!fd_lock_claim(&s->lock, node->filename, error)) {
+        return -EBUSY;
+    }
+    if (ftruncate(s->file.fd, (off_t)size) < 0) {
+        int ret = -errno;
+        error_set_errno(error, ret, "Failed to resize the file '%s'", node->filename);
+        return ret;
+    }
+    return 0;
+}
+
+static bool file_claim_write(BlockNode *node, GError **error)
+{
+    FileState *s = node->state;
+    return fd_lock_claim(&s->lock, node->filename, error);
+}
+
+static const char *const file_protocols[] = {"file", NULL};
+
+const BlockDriver block_driver_file = {
+    .name = "file",
+    .parallel = true,
+    .state_size = sizeof(FileState),
+    .protocols = file_protocols,
+    .open = file_open,
+    .close = file_close,
+    .preadv = file_preadv,
+    .pwritev = file_pwritev,
+    .flush = file_flush,
+    .discard = file_discard,
+    .write_zeroes = file_write_zeroes,
+    .read_now = file_read_now,
+    .status = file_status,
+    .resize = file_resize,
+    .claim_write = file_claim_write,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What people write as the name of an image, into options.
+ */
+#include "block/block-int.h"
+#include "util/error.h"
+#include <string.h>
+#include <sys/stat.h>
+
+/* The part before a colon that comes before any slash, or NULL. */
+static char *protocol_of(const char *filename)
+{
+    size_t n = strcspn(filename, ":/");
+    return filename[n] == ':' ? g_strndup(filename, n) : NULL;
+}
+
+static const BlockDriver *driver_of_protocol(const char *protocol)
+{
+    for (const BlockDriver *const *d = block_drivers(); *d; d++) {
+        if ((*d)->protocols && g_strv_contains((*d)->protocols, protocol)) {
+            return *d;
+        }
+    }
+    return NULL;
+}
+
+static Options *options_of(const char *driver, const char *filename)
+{
+    Options *options = options_new();
+    options_set(options, "driver", driver);
+    options_set(options, "filename", filename);
+    return options;
+}
+
+/* A path: devices are known by what they are. */
+static Options *from_path(const char *path, GError **error)
+{
+    if (!path[0]) {
+        error_set(error, "The 'file' block driver requires a file name");
+        return NULL;
+    }
+    struct stat st;
+    bool device = stat(path, &st) == 0 && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode));
+    return options_of(device ? "host_device" : "file", path);
+}
+
+Options *block_options_from_filename(const char *filename, GError **error)
+{
+    g_autofree char *protocol = protocol_of(filename);
+    if (!protocol) {
+        return from_path(filename, error);
+    }
+    if (!strcmp(protocol, "json")) {
+        Options *options = options_parse(filename, NULL, error);
+        if (!options) {
+            g_prefix_error(error, "Could not parse the JSON options: ");
+        }
+        return options;
+    }
+    const BlockDriver *driver = driver_of_protocol(protocol);
+    if (!driver) {
+        error_set(error, "Unknown protocol '%s'", protocol);
+        return NULL;
+    }
+    if (!strcmp(driver->name, "file")) {
+        return options_of("file", filename + strlen("file:"));
+    }
+    return options_of(driver->name, filename);
+}

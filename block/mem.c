@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * `driver=mem`: a node in RAM for tests and tools. Options: `size` (default 1M), `pattern` (a byte that fills
+ * it, or `offset`: each aligned 8 bytes hold their own offset, little-endian).
+ */
+#include "block/block-int.h"
+#include "util/bytes.h"
+#include "util/error.h"
+#include "util/iov.h"
+#include <errno.h>
+#include <string.h>
+
+typedef struct MemState {
+    uint8_t *data;
+} MemState;
+
+static bool mem_fill(MemState *s, uint64_t size, const char *pattern, GError **error)
+{
+    if (!strcmp(pattern, "offset")) {
+        for (uint64_t at = 0; at + 8 <= size; at += 8) {
+            store_le64(s->data + at, at);
+        }
+        return true;
+    }
+    guint64 value;
+    if (!g_ascii_string_to_unsigned(pattern, 10, 0, 255, &value, NULL)) {
+        return error_set(error, "Parameter 'pattern' expects a byte (0 to 255) or 'offset'");
+    }
+    memset(s->data, (int)value, size);
+    return true;
+}
+
+static bool mem_open(BlockNode *node, Options *options, GError **error)
+{
+    MemState *s = node->state;
+    uint64_t size;
+    if (!options_get_size(options, "size", 1024 * 1024, &size, error)) {
+        return false;
+    }
+    const char *pattern = options_get(options, "pattern");
+    s->data = size <= SIZE_MAX ? g_try_malloc0(MAX(size, 1)) : NULL;
+    if (!s->data) {
+        return error_set(error, "Could not allocate %" G_GUINT64_FORMAT " bytes for driver 'mem'", size);
+    }
+    if (pattern && !mem_fill(s, size, pattern, error)) {
+        g_free(s->data);
+        return false;
+    }
+    node->info.size = size;
+    return true;
+}
+
+static void mem_close(BlockNode *node)
+{
+    MemState *s = node->state;
+    g_free(s->data);
+}
+
+static int mem_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    MemState *s = node->state;
+    iov_from_buf(iov, niov, 0, s->data + offset, bytes);
+    return 0;
+}
+
+static int mem_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
+                       BlockFlags flags)
+{
+    MemState *s = node->state;
+    iov_to_buf(iov, niov, 0, s->data + offset, bytes);
+    return 0;
+}
+
+static int mem_flush(BlockNode *node)
+{
+    return 0;
+}
+
+static int mem_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags)
+{
+    MemState *s = node->state;
+    memset(s->data + offset, 0, bytes);
+    return 0;
+}
+
+static int mem_discard(BlockNode *node, uint64_t offset, uint64_t bytes)
+{
+    return mem_write_zeroes(node, offset, bytes, 0);
+}
+
+const BlockDriver block_driver_mem = {
+    .name = "mem",
+    .parallel = true,
+    .state_size = sizeof(MemState),
+    .open = mem_open,
+    .close = mem_close,
+    .preadv = mem_preadv,
+    .pwritev = mem_pwritev,
+    .flush = mem_flush,
+    .discard = mem_discard,
+    .write_zeroes = mem_write_zeroes,
+    .read_now = mem_preadv,
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * `driver=raw`, as QEMU's: the child as it is, or the part of it from `offset` on of `size` bytes.
+ */
+#include "block/block-int.h"
+#include "util/error.h"
+#include <errno.h>
+
+typedef struct RawState {
+    uint64_t offset;
+    uint64_t size; /* as given; 0: to the end of the child */
+    bool has_size;
+} RawState;
+
+static uint64_t raw_size(const RawState *s, uint64_t child_size)
+{
+    uint64_t room = child_size > s->offset ? child_size - s->offset : 0;
+    return s->has_size ? MIN(s->size, room) : room;
+}
+
+static bool raw_check(const RawState *s, uint64_t child_size, GError **error)
+{
+    if (s->offset > child_size) {
+        return error_set(error,
+                         "Offset (%" G_GUINT64_FORMAT
+                         ") cannot be greater than size of the containing file (%" G_GUINT64_FORMAT ")",
+                         s->offset, child_size);
+    }
+    if (s->has_size && s->size > child_size - s->offset) {
+        return error_set(
+            error,
+            "The sum of offset (%" G_GUINT64_FORMAT ") and size (%" G_GUINT64_FORMAT
+            ") has to be smaller or equal to the actual size of the containing file (%" G_GUINT64_FORMAT ")",
+            s->offset, s->size, child_size);
+    }
+    if (s->has_size && s->size % 512) {
+        return error_set(error, "Specified size is not multiple of 512");
+    }
+    return true;
+}
+
+static bool raw_open(BlockNode *node, Options *options, GError **error)
+{
+    RawState *s = node->state;
+    s->has_size = options_has(options, "size");
+    if (!options_get_size(options, "offset", 0, &s->offset, error) ||
+        !options_get_size(options, "size", 0, &s->size, error) ||
+        !block_node_open_child(node, options, "file", error)) {
+        return false;
+    }
+    const BlockInfo *child = block_info(node->child);
+    if (!raw_check(s, child->size, error)) {
+        return false;
+    }
+    node->info.size = raw_size(s, child->size);
+    node->info.align =
+        s->offset % child->align ? 1 : child->align; /* else the child's bounce buffers serve */
+    node->info.opt_transfer = child->opt_transfer;
+    return true;
+}
+
+static void raw_refresh(BlockNode *node)
+{
+    block_node_set_size(node, raw_size(node->state, block_info(node->child)->size));
+}
+
+static uint64_t raw_at(BlockNode *node, uint64_t offset)
+{
+    return ((RawState *)node->state)->offset + offset;
+}
+
+static int raw_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    return block_node_preadv(node->child, raw_at(node, offset), bytes, iov, niov);
+}
+
+static int raw_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    return block_node_read_now(node->child, raw_at(node, offset), bytes, iov, niov);
+}
+
+static int raw_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
+                       BlockFlags flags)
+{
+    return block_node_pwritev(node->child, raw_at(node, offset), bytes, iov, niov, flags);
+}
+
+static int raw_discard(BlockNode *node, uint64_t offset, uint64_t bytes)
+{
+    return block_discard(node->child, raw_at(node, offset), bytes);
+}
+
+static int raw_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags)
+{
+    return block_write_zeroes(node->child, raw_at(node, offset), bytes, flags);
+}
+
+static int raw_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
+                      unsigned *ret_status)
+{
+    return block_status(node->child, raw_at(node, offset), bytes, ret_bytes, ret_status);
+}
+
+static int raw_resize(BlockNode *node, uint64_t size, GError **error)
+{
+    RawState *s = node->state;
+    if (s->has_size) {
+        error_set(error, "Cannot resize fixed-size raw disks");
+        return -ENOTSUP;
+    }
+    if (size > INT64_MAX - s->offset) {
+        error_set(error, "Disk size too large for the chosen offset");
+        return -EINVAL;
+    }
+    return block_resize(node->child, size + s->offset, error);
+}
+
+const BlockDriver block_driver_raw = {
+    .name = "raw",
+    .parallel = true,
+    .state_size = sizeof(RawState),
+    .open = raw_open,
+    .preadv = raw_preadv,
+    .pwritev = raw_pwritev,
+    .discard = raw_discard,
+    .write_zeroes = raw_write_zeroes,
+    .read_now = raw_read_now,
+    .status = raw_status,
+    .resize = raw_resize,
+    .refresh = raw_refresh,
+};
