@@ -98,6 +98,12 @@ static void abort_open(BlockNode *node, bool opened)
     node_free(node);
 }
 
+static bool check_unused(const Options *options, GError **error)
+{
+    const char *key = options_first_unused(options);
+    return !key || error_set(error, "Parameter '%s' is unexpected", key);
+}
+
 static BlockNode *node_open(Options *options, const GenericOptions *inherit, bool deferred, GError **error)
 {
     const char *driver_name = options_get(options, "driver");
@@ -125,7 +131,7 @@ static BlockNode *node_open(Options *options, const GenericOptions *inherit, boo
         abort_open(node, false);
         return NULL;
     }
-    if (!options_check_unused(options, error) || !finish_info(node, error) || !node_list(node, name, error)) {
+    if (!check_unused(options, error) || !finish_info(node, error) || !node_list(node, name, error)) {
         abort_open(node, true);
         return NULL;
     }
@@ -139,10 +145,20 @@ BlockNode *block_open(Options *options, GError **error)
     return node_open(options, &none, false, error);
 }
 
+/* "Parameter 'x' …" of a child is the parent's parameter 'file.x'. */
+static void name_child_parameter(GError *error, const char *role)
+{
+    static const char start[] = "Parameter '";
+    if (g_str_has_prefix(error->message, start)) {
+        char *message = g_strdup_printf("%s%s.%s", start, role, error->message + strlen(start));
+        g_free(error->message);
+        error->message = message;
+    }
+}
+
 /* The node that a reference or the inline options name; a new reference. */
 static BlockNode *open_child(BlockNode *node, Options *options, const char *role, GError **error)
 {
-    g_autofree char *prefix = g_strconcat(role, ".", NULL);
     g_autoptr(Options) sub = options_get_sub(options, role);
     g_auto(GStrv) keys = options_keys(sub);
     const char *name = options_get(options, role);
@@ -166,10 +182,9 @@ static BlockNode *open_child(BlockNode *node, Options *options, const char *role
      * to reach the file. */
     GenericOptions inherit = node->priv->generic;
     inherit.discard = true;
-    GError *local = NULL;
-    BlockNode *child = node_open(sub, &inherit, node->priv->deferred, &local);
-    if (!child) {
-        g_propagate_error(error, local);
+    BlockNode *child = node_open(sub, &inherit, node->priv->deferred, error);
+    if (!child && error) {
+        name_child_parameter(*error, role);
     }
     return child;
 }

@@ -132,15 +132,21 @@ char **options_keys(const Options *options)
     return keys;
 }
 
-bool options_check_unused(Options *options, GError **error)
+const char *options_first_unused(const Options *options)
 {
     for (guint i = 0; i < options->items->len; i++) {
         const Item *item = options->items->pdata[i];
         if (!item->used) {
-            return error_set(error, "Invalid parameter '%s'", item->key);
+            return item->key;
         }
     }
-    return true;
+    return NULL;
+}
+
+bool options_check_unused(Options *options, GError **error)
+{
+    const char *key = options_first_unused(options);
+    return !key || error_set(error, "Invalid parameter '%s'", key);
 }
 
 bool options_check_consistent(const Options *options, GError **error)

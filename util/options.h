@@ -72,6 +72,9 @@ bool options_get_enum(Options *options, const char *key, const char *const *name
 /* NULL-terminated array of all keys in order; free with g_strfreev. */
 char **options_keys(const Options *options);
 
+/* The first key that no getter touched, or NULL; stays the options'. */
+const char *options_first_unused(const Options *options);
+
 /* False with "Invalid parameter 'x'" naming the first key that no getter touched. */
 bool options_check_unused(Options *options, GError **error);
 
