@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A vfio-user server: one PCI function behind one UNIX socket, for a client such as QEMU's vfio-user-pci. It runs
- * on the thread-default GMainContext of whoever creates it and belongs to that thread; several servers live in one
- * process. It serves one client at a time. When the client goes away, the function is reset and the next client
- * can connect.
+ * A vfio-user server: one PCI function behind one UNIX socket, for a client such as QEMU's vfio-user-pci. It
+ * runs on the thread-default GMainContext of whoever creates it and belongs to that thread; several servers
+ * live in one process. It serves one client at a time. When the client goes away, the function is reset and
+ * the next client can connect.
  *
- * The server is the function's PciHost from creation to destruction. The PciDevice stays the caller's and outlives
- * the server. A server must not be freed from inside one of its own callbacks.
+ * The server is the function's PciHost from creation to destruction. The PciDevice stays the caller's and
+ * outlives the server. A server must not be freed from inside one of its own callbacks.
  */
 #ifndef SPINDLE_HW_REMOTE_VFIO_USER_H
 #define SPINDLE_HW_REMOTE_VFIO_USER_H
@@ -17,23 +17,24 @@
 
 typedef struct VfuServer VfuServer;
 
-/* How guest memory is written. It is read through the client's file descriptors, where there are any, in each. */
+/* How guest memory is written. It is read through the client's file descriptors, where there are any, in
+ * each. */
 typedef enum {
     VFU_DMA_MODE_AUTO,    /* MMAP if the client process has a KVM virtual machine open, else MESSAGE */
     VFU_DMA_MODE_MMAP,    /* straight into the mapped memory: right under KVM */
     VFU_DMA_MODE_MESSAGE, /* by DMA_WRITE messages: right under TCG too, which must see the write */
 } VfuDmaMode;
 
-/* Listens on `path`. A socket file that nobody listens on any more is replaced; a live one, or a file that is no
- * socket, is an error. NULL and *error on failure. The socket file is removed by vfu_server_free(). */
+/* Listens on `path`. A socket file that nobody listens on any more is replaced; a live one, or a file that is
+ * no socket, is an error. NULL and *error on failure. The socket file is removed by vfu_server_free(). */
 VfuServer *vfu_server_new(PciDevice *device, const char *path, VfuDmaMode mode, GError **error);
 
-/* Takes over a UNIX stream socket that listens already (socket activation). The descriptor is the server's also
- * on failure. */
+/* Takes over a UNIX stream socket that listens already (socket activation). The descriptor is the server's
+ * also on failure. */
 VfuServer *vfu_server_new_listening(PciDevice *device, int fd, VfuDmaMode mode, GError **error);
 
-/* Takes over a connected UNIX stream socket; there will be no other client after this one. The descriptor is the
- * server's also on failure. */
+/* Takes over a connected UNIX stream socket; there will be no other client after this one. The descriptor is
+ * the server's also on failure. */
 VfuServer *vfu_server_new_connected(PciDevice *device, int fd, VfuDmaMode mode, GError **error);
 
 /* Closes everything and resets the function if a client was there. NULL is allowed. */
@@ -46,8 +47,8 @@ void vfu_server_set_notify(VfuServer *server, VfuNotify notify, void *opaque);
 
 bool vfu_server_is_connected(const VfuServer *server);
 
-/* The way of writing guest memory in use with the present client: MMAP or MESSAGE (as asked for, or AUTO, while
- * there is none). */
+/* The way of writing guest memory in use with the present client: MMAP or MESSAGE (as asked for, or AUTO,
+ * while there is none). */
 VfuDmaMode vfu_server_dma_mode(const VfuServer *server);
 
 /* "auto", "mmap", "message" to the mode; false: none of them. */
@@ -60,7 +61,8 @@ typedef struct VfuTuning {
 } VfuTuning;
 
 void vfu_server_get_tuning(const VfuServer *server, VfuTuning *ret_tuning);
-/* Values outside their range are brought into it. Takes effect with the next client for send_buffer, else at once. */
+/* Values outside their range are brought into it. Takes effect with the next client for send_buffer, else at
+ * once. */
 void vfu_server_set_tuning(VfuServer *server, const VfuTuning *tuning);
 
 /* Counts since the server was made, for measurements and tests. */

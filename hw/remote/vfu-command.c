@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Commands about the device, its regions and its reset. Sizes, offsets and counts are the client's and are checked here;
- * the function sees only accesses inside its BARs.
+ * Commands about the device, its regions and its reset. Sizes, offsets and counts are the client's and are
+ * checked here; the function sees only accesses inside its BARs.
  */
 #include "hw/remote/vfu-int.h"
 
@@ -67,8 +67,8 @@ int vfu_handle_region_io_fds(VfuConn *conn, VfuMessage *message, VfuOut *reply)
     return -ENOTSUP;
 }
 
-/* The largest access of 1, 2, 4 or 8 bytes that an access of `left` bytes at `offset` can begin with. 8 only where that
- * is the whole access, as a client's own 8-byte access is. */
+/* The largest access of 1, 2, 4 or 8 bytes that an access of `left` bytes at `offset` can begin with. 8 only
+ * where that is the whole access, as a client's own 8-byte access is. */
 static unsigned access_size(uint64_t offset, uint64_t left, bool whole)
 {
     if (whole && (left == 1 || left == 2 || left == 4 || left == 8)) {

@@ -6,12 +6,13 @@
  *        |                                                         ^
  *        +--anything else------------------------------------------+
  *
- * A turn: what was queued since the last one is sent before the loop sleeps (prepare); input is read in large pieces,
- * its messages are handled in order, and the answers leave together (dispatch). While too many answers wait for the
- * client to read them, its input stays unread.
+ * A turn: what was queued since the last one is sent before the loop sleeps (prepare); input is read in large
+ * pieces, its messages are handled in order, and the answers leave together (dispatch). While too many
+ * answers wait for the client to read them, its input stays unread.
  *
- * Descriptors that come with a recvmsg belong to the message that holds the last byte of what it returned: the kernel
- * never reads past a buffer that carries descriptors, but messages sent earlier can come before it.
+ * Descriptors that come with a recvmsg belong to the message that holds the last byte of what it returned:
+ * the kernel never reads past a buffer that carries descriptors, but messages sent earlier can come before
+ * it.
  */
 #include "hw/remote/vfu-int.h"
 
@@ -36,8 +37,8 @@ static const Command commands[] = {
     [VFU_DMA_MAP] = {vfu_handle_dma_map, sizeof(VfuDmaMapMsg), sizeof(VfuDmaMapMsg), 1},
     [VFU_DMA_UNMAP] = {vfu_handle_dma_unmap, sizeof(VfuDmaUnmapMsg), sizeof(VfuDmaUnmapMsg), 0},
     [VFU_DEVICE_GET_INFO] = {vfu_handle_device_info, sizeof(VfuDeviceInfoMsg), sizeof(VfuDeviceInfoMsg), 0},
-    [VFU_DEVICE_GET_REGION_INFO] = {vfu_handle_region_info, sizeof(VfuRegionInfoMsg), sizeof(VfuRegionInfoMsg),
-                                    0},
+    [VFU_DEVICE_GET_REGION_INFO] = {vfu_handle_region_info, sizeof(VfuRegionInfoMsg),
+                                    sizeof(VfuRegionInfoMsg), 0},
     [VFU_DEVICE_GET_REGION_IO_FDS] = {vfu_handle_region_io_fds, sizeof(VfuRegionIoFdsMsg),
                                       sizeof(VfuRegionIoFdsMsg), 0},
     [VFU_DEVICE_GET_IRQ_INFO] = {vfu_handle_irq_info, sizeof(VfuIrqInfoMsg), sizeof(VfuIrqInfoMsg), 0},
@@ -196,7 +197,8 @@ static void input_collect_fds(VfuConn *conn, struct msghdr *msg)
                 conn->broken = true;
                 continue;
             }
-            in->fds[in->n_fds++] = (VfuInputFd){.fd = fd, .position = in->position + (in->end - in->start) - 1};
+            in->fds[in->n_fds++] =
+                (VfuInputFd){.fd = fd, .position = in->position + (in->end - in->start) - 1};
         }
     }
 }
@@ -212,8 +214,10 @@ static bool input_receive(VfuConn *conn)
 
     input_reserve(in, 0);
     struct iovec iov = {in->data + in->end, in->capacity - in->end};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.space,
+                         .msg_controllen = sizeof control.space};
     ssize_t n;
     do {
         n = recvmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -272,8 +276,8 @@ static void conn_watch(VfuConn *conn)
     }
 }
 
-/* Looks at the socket for a while: the client's next access often follows within microseconds, and a sleep and a
- * wake-up cost more. */
+/* Looks at the socket for a while: the client's next access often follows within microseconds, and a sleep
+ * and a wake-up cost more. */
 static bool conn_poll_briefly(VfuConn *conn)
 {
     unsigned us = conn->server->tuning.poll_us;
@@ -339,8 +343,8 @@ VfuConn *vfu_conn_new(VfuServer *server, int fd)
     conn->server = server;
     conn->fd = fd;
     conn->max_xfer = VFU_DEFAULT_MAX_XFER;
-    conn->mmap_writes = server->mode == VFU_DMA_MODE_MMAP ||
-                        (server->mode == VFU_DMA_MODE_AUTO && vfu_peer_has_kvm(fd));
+    conn->mmap_writes =
+        server->mode == VFU_DMA_MODE_MMAP || (server->mode == VFU_DMA_MODE_AUTO && vfu_peer_has_kvm(fd));
     conn->in.data = g_malloc(VFU_INPUT_SIZE);
     conn->in.capacity = VFU_INPUT_SIZE;
     conn->maps = g_array_new(FALSE, FALSE, sizeof(VfuMap));

@@ -2,8 +2,9 @@
  *
  * The PciHost of the vfio-user server: guest memory and interrupts.
  *
- * Writes go by mmap, at once, or by DMA_WRITE messages. Messages are posted (NO_REPLY); only the last one before a
- * fence asks for a reply, and the client handles them in order, so that reply says that all have landed:
+ * Writes go by mmap, at once, or by DMA_WRITE messages. Messages are posted (NO_REPLY); only the last one
+ * before a fence asks for a reply, and the client handles them in order, so that reply says that all have
+ * landed:
  *
  *   write_seq    the last write queued      >=
  *   write_sent   the last one on the wire   >=
@@ -19,15 +20,17 @@
 
 #define MSI_WINDOW      0xfee00000u /* where x86 takes interrupt messages */
 #define MSI_WINDOW_SIZE 0x00100000u
-#define MSI_REMAPPABLE  0x10u /* address format of an IOMMU's interrupt remapping, which wants the true requester */
-#define SYNC_BYTES      4
+#define MSI_REMAPPABLE                                                                                       \
+    0x10u /* address format of an IOMMU's interrupt remapping, which wants the true requester */
+#define SYNC_BYTES 4
 
 static VfuServer *host_server(PciHost *host)
 {
     return (VfuServer *)host; /* its first member */
 }
 
-/* May the function touch [address, address + bytes) at all? Its own BARs are no memory, whatever the client maps. */
+/* May the function touch [address, address + bytes) at all? Its own BARs are no memory, whatever the client
+ * maps. */
 static bool dma_allowed(VfuServer *server, uint64_t address, uint64_t bytes)
 {
     if (!server->conn || server->conn->broken || !bytes || !pci_bus_master(server->device) ||
@@ -46,7 +49,8 @@ static bool dma_allowed(VfuServer *server, uint64_t address, uint64_t bytes)
 
 /* Reading */
 
-static void dma_read_message(VfuConn *conn, PciDmaRead *read, uint64_t address, uint32_t offset, uint32_t bytes)
+static void dma_read_message(VfuConn *conn, PciDmaRead *read, uint64_t address, uint32_t offset,
+                             uint32_t bytes)
 {
     VfuOut *out = vfu_out_new(conn, VFU_OUT_DMA_READ);
     VfuDmaAccessMsg access = {.address = address, .count = bytes};
@@ -106,7 +110,8 @@ static void dma_fault(VfuServer *server)
     server->dma_fault = true;
 }
 
-static void dma_write_message(VfuConn *conn, uint64_t address, Buffer *buffer, const uint8_t *data, uint32_t bytes)
+static void dma_write_message(VfuConn *conn, uint64_t address, Buffer *buffer, const uint8_t *data,
+                              uint32_t bytes)
 {
     VfuOut *out = vfu_out_new(conn, VFU_OUT_DMA_WRITE);
     VfuDmaAccessMsg access = {.address = address, .count = bytes};
@@ -268,8 +273,8 @@ void vfu_dma_run_fences(VfuServer *server)
     }
 }
 
-/* What was dropped counts as landed as soon as everything that is on the wire has; sequence numbers only grow. Fences that
- * have nothing left to wait for run before the loop sleeps. */
+/* What was dropped counts as landed as soon as everything that is on the wire has; sequence numbers only
+ * grow. Fences that have nothing left to wait for run before the loop sleeps. */
 static void host_dma_drop(PciHost *host)
 {
     VfuServer *server = host_server(host);

@@ -13,8 +13,8 @@
  *   vfu-peer.c     who the client is
  *
  * A VfuConn lives from accept to disconnect and owns everything that came from that client: mappings, event
- * descriptors, queued messages. A handler that finds the client beyond repair sets `broken`; the connection is
- * closed at the end of the turn, never under a handler's feet.
+ * descriptors, queued messages. A handler that finds the client beyond repair sets `broken`; the connection
+ * is closed at the end of the turn, never under a handler's feet.
  */
 #ifndef SPINDLE_HW_REMOTE_VFU_INT_H
 #define SPINDLE_HW_REMOTE_VFU_INT_H
@@ -22,14 +22,14 @@
 #include "hw/remote/vfio-user.h"
 #include "hw/remote/vfu-protocol.h"
 
-#define VFU_MAX_FDS        16   /* descriptors that one message may carry */
-#define VFU_MAX_MAPS       4096 /* DMA regions at a time */
-#define VFU_MAX_MESSAGE    (VFU_DEFAULT_MAX_XFER + 64)
-#define VFU_INPUT_SIZE     (64 * 1024) /* bytes asked for in one recvmsg */
-#define VFU_MAX_REPLIES    1024        /* replies queued before input is left unread */
-#define VFU_SMALL_WRITE    256         /* dma_write_small's limit */
-#define VFU_OUT_SPACE      (sizeof(VfuHeader) + sizeof(VfuDmaAccessMsg) + VFU_SMALL_WRITE)
-#define VFU_MAX_VERSION    4096 /* bytes of a VERSION message */
+#define VFU_MAX_FDS     16   /* descriptors that one message may carry */
+#define VFU_MAX_MAPS    4096 /* DMA regions at a time */
+#define VFU_MAX_MESSAGE (VFU_DEFAULT_MAX_XFER + 64)
+#define VFU_INPUT_SIZE  (64 * 1024) /* bytes asked for in one recvmsg */
+#define VFU_MAX_REPLIES 1024        /* replies queued before input is left unread */
+#define VFU_SMALL_WRITE 256         /* dma_write_small's limit */
+#define VFU_OUT_SPACE   (sizeof(VfuHeader) + sizeof(VfuDmaAccessMsg) + VFU_SMALL_WRITE)
+#define VFU_MAX_VERSION 4096 /* bytes of a VERSION message */
 
 typedef struct VfuConn VfuConn;
 
@@ -97,7 +97,7 @@ typedef struct VfuInput {
 typedef struct VfuMap {
     uint64_t address;
     uint64_t size;
-    uint32_t flags; /* VFU_DMA_READABLE, VFU_DMA_WRITABLE */
+    uint32_t flags;  /* VFU_DMA_READABLE, VFU_DMA_WRITABLE */
     uint8_t *memory; /* NULL: reached by messages only */
     bool sealed;     /* the file cannot shrink, so plain access cannot fault */
 } VfuMap;
@@ -182,16 +182,17 @@ void vfu_out_clear(VfuConn *conn);
 /* Handlers return 0, having filled `reply` if there is a payload, or a negative errno to be sent. */
 typedef int VfuHandler(VfuConn *conn, VfuMessage *message, VfuOut *reply);
 
-VfuHandler vfu_handle_version;                                                         /* vfu-version.c */
-VfuHandler vfu_handle_dma_map, vfu_handle_dma_unmap;                                   /* vfu-map.c */
-VfuHandler vfu_handle_set_irqs, vfu_handle_irq_info;                                   /* vfu-irq.c */
-VfuHandler vfu_handle_device_info, vfu_handle_region_info, vfu_handle_region_io_fds,   /* vfu-command.c */
+VfuHandler vfu_handle_version;                                                       /* vfu-version.c */
+VfuHandler vfu_handle_dma_map, vfu_handle_dma_unmap;                                 /* vfu-map.c */
+VfuHandler vfu_handle_set_irqs, vfu_handle_irq_info;                                 /* vfu-irq.c */
+VfuHandler vfu_handle_device_info, vfu_handle_region_info, vfu_handle_region_io_fds, /* vfu-command.c */
     vfu_handle_region_read, vfu_handle_region_write, vfu_handle_write_multi, vfu_handle_reset;
 
 /* vfu-map.c */
-/* The part of [address, address + bytes) that lies in one map that allows `flags`: its map, and in *ret_bytes how
- * much of it, at least 1. NULL: the first byte lies in none. */
-const VfuMap *vfu_map_find(VfuConn *conn, uint64_t address, uint64_t bytes, uint32_t flags, uint64_t *ret_bytes);
+/* The part of [address, address + bytes) that lies in one map that allows `flags`: its map, and in *ret_bytes
+ * how much of it, at least 1. NULL: the first byte lies in none. */
+const VfuMap *vfu_map_find(VfuConn *conn, uint64_t address, uint64_t bytes, uint32_t flags,
+                           uint64_t *ret_bytes);
 /* True when all of the range is covered by maps that allow `flags`. */
 bool vfu_map_covers(VfuConn *conn, uint64_t address, uint64_t bytes, uint32_t flags);
 /* Copies from or to mapped memory; 0 or -EFAULT when the client has taken the memory away. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Interrupts by event descriptors. Semantics as of linux/vfio.h, which QEMU relies on: INTx masks itself when it
- * fires; MASK and UNMASK with DATA_EVENTFD give a descriptor that the client signals to have the action done (KVM's
- * resampling does that).
+ * Interrupts by event descriptors. Semantics as of linux/vfio.h, which QEMU relies on: INTx masks itself when
+ * it fires; MASK and UNMASK with DATA_EVENTFD give a descriptor that the client signals to have the action
+ * done (KVM's resampling does that).
  */
 #include "hw/remote/vfu-int.h"
 
@@ -131,20 +131,22 @@ int vfu_handle_irq_info(VfuConn *conn, VfuMessage *message, VfuOut *reply)
     VfuIrqInfoMsg info;
     memcpy(&info, message->payload, sizeof info);
 
-    /* No error interrupt on a device that is not PCI Express, as in the kernel's VFIO; QEMU warns of a count of 0. */
+    /* No error interrupt on a device that is not PCI Express, as in the kernel's VFIO; QEMU warns of a count
+     * of 0. */
     if (info.argsz < sizeof info || info.index >= VFU_IRQS || info.index == VFU_IRQ_ERROR) {
         return -EINVAL;
     }
     info.argsz = sizeof info;
     info.count = irq_count(conn->server->device, info.index);
-    info.flags = VFU_IRQ_INFO_EVENTFD | (info.index == VFU_IRQ_INTX
-                                             ? VFU_IRQ_INFO_MASKABLE | VFU_IRQ_INFO_AUTOMASKED
-                                             : VFU_IRQ_INFO_NORESIZE);
+    info.flags =
+        VFU_IRQ_INFO_EVENTFD | (info.index == VFU_IRQ_INTX ? VFU_IRQ_INFO_MASKABLE | VFU_IRQ_INFO_AUTOMASKED
+                                                           : VFU_IRQ_INFO_NORESIZE);
     memcpy(vfu_out_reserve(reply, sizeof info), &info, sizeof info);
     return 0;
 }
 
-/* Event descriptors are anonymous inodes, which have no file type. A pipe or socket could block or raise SIGPIPE. */
+/* Event descriptors are anonymous inodes, which have no file type. A pipe or socket could block or raise
+ * SIGPIPE. */
 static bool is_event_fd(int fd)
 {
     struct stat st;

@@ -2,9 +2,10 @@
  *
  * The table of guest memory that the client has shown: DMA_MAP, DMA_UNMAP, look-up, copying.
  *
- * The client can truncate the file behind a mapping, and touching a page beyond its end would kill the process by
- * SIGBUS. Where the file is sealed against shrinking (QEMU's memory-backend-memfd is) plain copies are safe.
- * Elsewhere the kernel copies, by process_vm_readv and process_vm_writev on ourselves, which end in EFAULT instead.
+ * The client can truncate the file behind a mapping, and touching a page beyond its end would kill the
+ * process by SIGBUS. Where the file is sealed against shrinking (QEMU's memory-backend-memfd is) plain copies
+ * are safe. Elsewhere the kernel copies, by process_vm_readv and process_vm_writev on ourselves, which end in
+ * EFAULT instead.
  */
 #include "hw/remote/vfu-int.h"
 
@@ -36,7 +37,8 @@ static guint map_lower_bound(const GArray *maps, uint64_t address)
     return low;
 }
 
-const VfuMap *vfu_map_find(VfuConn *conn, uint64_t address, uint64_t bytes, uint32_t flags, uint64_t *ret_bytes)
+const VfuMap *vfu_map_find(VfuConn *conn, uint64_t address, uint64_t bytes, uint32_t flags,
+                           uint64_t *ret_bytes)
 {
     guint i = map_lower_bound(conn->maps, address);
     if (i == conn->maps->len) {
@@ -105,8 +107,8 @@ static void map_release(VfuMap *map)
     }
 }
 
-/* Maps [offset, offset + map->size) of the file. Where guarded copies do not work (a sandbox, an old kernel) and plain
- * ones are not safe, the map stays without memory and is reached by messages. */
+/* Maps [offset, offset + map->size) of the file. Where guarded copies do not work (a sandbox, an old kernel)
+ * and plain ones are not safe, the map stays without memory and is reached by messages. */
 static int map_open(VfuConn *conn, VfuMap *map, int fd, uint64_t offset)
 {
     struct stat st;

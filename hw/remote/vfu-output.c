@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The queue of messages to the client. Everything queued during one turn of the loop leaves together, gathered from
- * where it lies: the data of a Buffer is copied by the kernel only.
+ * The queue of messages to the client. Everything queued during one turn of the loop leaves together,
+ * gathered from where it lies: the data of a Buffer is copied by the kernel only.
  *
  *   queue     --flush-->  on the wire  --needs no reply-->  freed
  *                             |
  *                             +---------> awaiting  --vfu_out_take_awaited()-->  the caller's
  *
- * QEMU's reader gives up the connection when it finds a part of a header. A stream socket can show it one when a
- * sendmsg is cut into several kernel buffers of about 32 KiB. So a sendmsg takes either one message of any size, or
- * as many as fit in one such buffer: then every header lies whole in one.
+ * QEMU's reader gives up the connection when it finds a part of a header. A stream socket can show it one
+ * when a sendmsg is cut into several kernel buffers of about 32 KiB. So a sendmsg takes either one message of
+ * any size, or as many as fit in one such buffer: then every header lies whole in one.
  */
 #include "hw/remote/vfu-int.h"
 
@@ -204,7 +204,7 @@ void vfu_out_flush(VfuConn *conn)
     struct iovec iov[2 * BATCH_MESSAGES];
 
     output->blocked = false;
-    while (output->queue.head && !conn->broken) {
+    while (output->queue.head) {
         size_t bytes;
         int n = output_gather(output, iov, &bytes);
         struct msghdr msg = {.msg_iov = iov, .msg_iovlen = n};

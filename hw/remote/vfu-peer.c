@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Who is at the other end of the socket: only whether it runs its guest on KVM, which decides how guest memory may be
- * written. Not knowing (another user's process, another PID namespace, no /proc) is answered like no.
+ * Who is at the other end of the socket: only whether it runs its guest on KVM, which decides how guest
+ * memory may be written. Not knowing (another user's process, another PID namespace, no /proc) is answered
+ * like no.
  */
 #include "hw/remote/vfu-int.h"
 

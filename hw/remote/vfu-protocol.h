@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The vfio-user protocol on the wire: QEMU's docs/interop/vfio-user, version 0.0. Host byte order. The structures
- * have no padding; copy them in and out of buffers, which need not be aligned. No code, any thread.
+ * The vfio-user protocol on the wire: QEMU's docs/interop/vfio-user, version 0.0. Host byte order. The
+ * structures have no padding; copy them in and out of buffers, which need not be aligned. No code, any
+ * thread.
  */
 #ifndef SPINDLE_HW_REMOTE_VFU_PROTOCOL_H
 #define SPINDLE_HW_REMOTE_VFU_PROTOCOL_H

@@ -105,7 +105,8 @@ static bool address_is_live(const struct sockaddr_un *address)
 {
     auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    return fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno != ECONNREFUSED;
+    return fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+           errno != ECONNREFUSED;
 }
 
 static bool bind_replacing_stale(int fd, const struct sockaddr_un *address, GError **error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * VERSION: the first message of a connection. Anything wrong in it ends the connection, as the protocol wants it.
- * The answer repeats only capabilities that the client named, so it is never longer than what QEMU has room for (its
- * own request's size).
+ * VERSION: the first message of a connection. Anything wrong in it ends the connection, as the protocol wants
+ * it. The answer repeats only capabilities that the client named, so it is never longer than what QEMU has
+ * room for (its own request's size).
  */
 #include "hw/remote/vfu-int.h"
 
