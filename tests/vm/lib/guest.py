@@ -142,6 +142,8 @@ class Guest:
     def __init__(self, cds=(), boot="kernel", machine="q35", firmware="seabios", arch="amd64", memory=512,
                  smp=1, append="", args=(), program=None, vga=False):
         self.program = program or emulator()
+        if not os.access(self.program, os.X_OK):
+            raise GuestError("there is no program '%s'; run scripts/build" % self.program)
         self.folder = tempfile.mkdtemp(prefix="spindle-test-")
         self.mark = uuid.uuid4().hex
         self.tmp = os.path.join(self.folder, "tmp")
@@ -158,7 +160,7 @@ class Guest:
              "-display", "none", "-nodefaults", "-no-user-config", "-nic", "none",
              "-vga", "std" if vga else "none",
              "-chardev", "socket,id=serial,path=" + self.serial.path, "-serial", "chardev:serial",
-             "-chardev", "socket,id=monitor,path=" + self.monitor.path, "-mon", "chardev=monitor,mode=control"]
+             "-chardev", "socket,id=monitor,path=" + self.monitor.path, "-qmp", "chardev:monitor"]
         if firmware == "ovmf":
             nvram = os.path.join(self.folder, "vars.fd")
             shutil.copyfile(engine("--share", "OVMF_VARS_4M.fd"), nvram)

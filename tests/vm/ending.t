@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""However a machine ends, no process, socket or temporary file of it remains."""
+
+import os
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
+from discs import patterned
+from guest import Guest
+from tap import Tap
+
+
+def wait_gone(guest, pids, timeout=5):
+    end = time.monotonic() + timeout
+    while any(pid in guest.processes() for pid in pids) and time.monotonic() < end:
+        time.sleep(0.05)
+    return [pid for pid in pids if pid in guest.processes()]
+
+
+def by_quit(guest):
+    return guest.quit() == 0
+
+
+def by_power_off(guest):
+    guest.control.send(b"quit\n")
+    return guest.process.wait(20) == 0
+
+
+def by_term(guest):
+    guest.process.send_signal(signal.SIGTERM)
+    return guest.process.wait(20) is not None
+
+
+def by_kill(guest):
+    guest.process.kill()
+    return guest.process.wait(20) is not None
+
+
+def by_interrupt(guest):
+    """Ctrl-C at a terminal reaches every process of the group."""
+    os.killpg(guest.process.pid, signal.SIGINT)
+    return guest.process.wait(20) is not None
+
+
+# Name, how, whether the guest reads meanwhile.
+ENDS = [
+    ("QMP quit", by_quit, True),
+    ("the guest's power-off", by_power_off, False),
+    ("SIGTERM to QEMU", by_term, True),
+    ("SIGKILL to QEMU", by_kill, True),
+    ("SIGINT to the process group", by_interrupt, False),
+]
+
+READING = "while :; do dd if=/dev/sr0 of=/dev/null bs=128k iflag=direct 2>/dev/null; done >/dev/null 2>&1 &"
+
+
+def check_end(tap, path, name, end, reading):
+    with Guest(cds=[path, None]) as guest:
+        guest.start()
+        if reading:
+            guest.get(READING)
+        tap.ok(end(guest), name + ": the emulator ends", guest.emulator_log())
+        left = guest.leftovers()
+        tap.ok(not left, name + ": nothing remains", *left)
+
+
+def check_drive_ends(tap, path):
+    """The drive process gets SIGTERM: it goes with its socket; the machine lives on without the drive."""
+    with Guest(cds=[path]) as guest:
+        guest.start()
+        drives = guest.drive_processes()
+        tap.ok(drives, "the drive process is there", guest.processes())
+        for pid in drives:
+            os.kill(pid, signal.SIGTERM)
+        left = wait_gone(guest, drives)
+        tap.ok(not left, "SIGTERM to the drive process: it ends", *left)
+        sockets = [f for _, _, files in os.walk(guest.tmp) for f in files]
+        tap.ok(not sockets, "SIGTERM to the drive process: its socket is gone", *sockets)
+        tap.equal(guest.qmp("query-status")["status"], "running", "SIGTERM to the drive process: the machine lives on")
+        guest.process.send_signal(signal.SIGTERM)
+        guest.process.wait(20)
+        left = guest.leftovers()
+        tap.ok(not left, "then SIGTERM to QEMU: nothing remains", *left)
+
+
+with Tap() as tap, tempfile.TemporaryDirectory(prefix="spindle-ending-") as folder:
+    path = os.path.join(folder, "disc.iso")
+    patterned(path, 16 << 20, 5)
+    for row in ENDS:
+        check_end(tap, path, *row)
+    check_drive_ends(tap, path)
