@@ -27,14 +27,14 @@ typedef struct Extent {
 static void call_begin(BlockNode *node)
 {
     if (!node->driver->parallel) {
-        g_mutex_lock(&node->priv->serial);
+        pthread_mutex_lock(&node->priv->serial);
     }
 }
 
 static void call_end(BlockNode *node)
 {
     if (!node->driver->parallel) {
-        g_mutex_unlock(&node->priv->serial);
+        pthread_mutex_unlock(&node->priv->serial);
     }
 }
 
@@ -182,7 +182,7 @@ static int bounce_write(BlockNode *node, const Extent *x)
     uint64_t pos = align_down(x->offset, node->info.align);
     Chunk c;
     int ret = 0;
-    g_rw_lock_writer_lock(&node->priv->edges);
+    pthread_rwlock_wrlock(&node->priv->edges);
     while (ret == 0 && next_chunk(node, x, &pos, &c)) {
         ret = read_edges(node, &c, buffer->data);
         if (ret == 0) {
@@ -192,7 +192,7 @@ static int bounce_write(BlockNode *node, const Extent *x)
             ret = driver_write(node, c.offset, c.bytes, &iov, 1, x->flags);
         }
     }
-    g_rw_lock_writer_unlock(&node->priv->edges);
+    pthread_rwlock_unlock(&node->priv->edges);
     return ret;
 }
 
@@ -204,9 +204,9 @@ static int write_extent(BlockNode *node, const Extent *x)
     if (node->info.align == 1) {
         return driver_write(node, x->offset, x->bytes, x->iov, x->niov, x->flags);
     }
-    g_rw_lock_reader_lock(&node->priv->edges);
+    pthread_rwlock_rdlock(&node->priv->edges);
     int ret = driver_write(node, x->offset, x->bytes, x->iov, x->niov, x->flags);
-    g_rw_lock_reader_unlock(&node->priv->edges);
+    pthread_rwlock_unlock(&node->priv->edges);
     return ret;
 }
 
@@ -377,12 +377,12 @@ int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
         return -EAGAIN;
     }
     bool serial = !node->driver->parallel;
-    if (serial && !g_mutex_trylock(&node->priv->serial)) {
+    if (serial && pthread_mutex_trylock(&node->priv->serial) != 0) {
         return -EAGAIN;
     }
     ret = node->driver->read_now(node, offset, bytes, iov, niov);
     if (serial) {
-        g_mutex_unlock(&node->priv->serial);
+        pthread_mutex_unlock(&node->priv->serial);
     }
     if (ret != -EAGAIN) {
         count(node, BLOCK_READ, bytes, ret);

@@ -9,6 +9,7 @@
 #include "block/block-int.h"
 #include "util/buffer.h"
 #include "util/workpool.h"
+#include <pthread.h>
 
 #define BLOCK_OPS          5
 #define BLOCK_OPT_TRANSFER (256 * 1024)                              /* where a driver names none */
@@ -35,8 +36,8 @@ struct BlockNodePrivate {
     GenericOptions generic; /* constant after open */
     GList link;             /* in the table; its lock */
     bool listed;            /* the same */
-    GMutex serial;          /* held around each driver call when the driver is not `parallel` */
-    GRWLock edges;          /* written by read-modify-write, read by aligned writes; only when align > 1 */
+    pthread_mutex_t serial; /* held around each driver call when the driver is not `parallel` */
+    pthread_rwlock_t edges; /* written by read-modify-write, read by aligned writes; only when align > 1 */
     BufferPool *bounce;     /* only when align > 1; thread-safe */
     size_t bounce_size;
     gint dirty;         /* atomic: written to since the last flush */

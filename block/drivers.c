@@ -6,9 +6,19 @@
 #include "block/drivers.h"
 #include <string.h>
 
+/* One a line, sorted. */
+/* clang-format off */
 static const BlockDriver *const drivers[] = {
-    &block_driver_file, &block_driver_mem, &block_driver_null_co, &block_driver_raw, NULL,
+    &block_driver_fault,
+    &block_driver_fault_serial,
+    &block_driver_file,
+    &block_driver_host_device,
+    &block_driver_mem,
+    &block_driver_null_co,
+    &block_driver_raw,
+    NULL,
 };
+/* clang-format on */
 
 const BlockDriver *const *block_drivers(void)
 {

@@ -66,7 +66,7 @@ bool fd_lock_claim(FdLock *lock, const char *filename, GError **error)
         return true;
     }
     bool good = true;
-    g_mutex_lock(&lock->mutex);
+    pthread_mutex_lock(&lock->mutex);
     for (guint i = 0; good && !g_atomic_int_get(&lock->claimed) && i < G_N_ELEMENTS(write_perms); i++) {
         int perm = write_perms[i].perm;
         lock_byte(lock->fd, LOCK_USED + perm, F_RDLCK);
@@ -79,7 +79,7 @@ bool fd_lock_claim(FdLock *lock, const char *filename, GError **error)
         lock_byte(lock->fd, LOCK_USED + write_perms[i].perm, F_UNLCK);
     }
     g_atomic_int_set(&lock->claimed, good);
-    g_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&lock->mutex);
     return good;
 }
 
@@ -91,4 +91,5 @@ int fd_lock_write(FdLock *lock)
 void fd_lock_release(FdLock *lock)
 {
     lock->fd = -1;
+    pthread_mutex_destroy(&lock->mutex);
 }

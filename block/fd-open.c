@@ -100,6 +100,7 @@ bool fd_open_posix(BlockNode *node, Options *options, FdFile *file, FdLock *lock
         return error_set_errno(error, fd, "Could not open '%s'", node->filename);
     }
     fd_file_init(file, fd);
+    pthread_mutex_init(&lock->mutex, NULL);
     if (block_node_cache_direct(node) && !add_direct(node, file, error)) {
         goto fail;
     }
@@ -110,6 +111,7 @@ bool fd_open_posix(BlockNode *node, Options *options, FdFile *file, FdLock *lock
     return true;
 
 fail:
+    fd_lock_release(lock);
     fd_file_close(file);
     return false;
 }

@@ -12,10 +12,11 @@
 
 #include "block/block-int.h"
 #include "block/fd-io.h"
+#include <pthread.h>
 
 typedef struct FdLock {
     int fd; /* the file's; -1: no locking */
-    GMutex mutex;
+    pthread_mutex_t mutex;
     gint claimed; /* atomic */
 } FdLock;
 

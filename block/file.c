@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * `driver=file`: regular files, with QEMU's options.
+ * `driver=file`: regular files, and `driver=host_device`: block devices, with QEMU's options.
  */
 #include "block/block-int.h"
 #include "block/fd-io.h"
 #include "block/fd-open.h"
 #include "util/error.h"
 #include <errno.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,44 +17,86 @@ typedef struct FileState {
     FdLock lock;
 } FileState;
 
-static bool file_open(BlockNode *node, Options *options, GError **error)
-{
-    FileState *s = node->state;
-    const char *filename = fd_open_filename(node, options, error);
-    if (!filename) {
-        return false;
-    }
-    struct stat st;
-    if (stat(filename, &st) == 0 &&
-        !S_ISREG(st.st_mode)) { /* before opening: a FIFO would block, a tape wind */
-        return error_set(error, "'file' driver requires '%s' to be a regular file", filename);
-    }
-    if (!fd_open_posix(node, options, &s->file, &s->lock, error)) {
-        return false;
-    }
-    if (fstat(s->file.fd, &st) < 0) {
-        error_set_errno(error, errno, "Could not stat '%s'", filename);
-        goto fail;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        error_set(error, "'file' driver requires '%s' to be a regular file", filename);
-        goto fail;
-    }
-    node->info.size = st.st_size;
-    node->info.align = s->file.align;
-    return true;
-
-fail:
-    fd_lock_release(&s->lock);
-    fd_file_close(&s->file);
-    return false;
-}
-
 static void file_close(BlockNode *node)
 {
     FileState *s = node->state;
     fd_lock_release(&s->lock);
     fd_file_close(&s->file);
+}
+
+/* By path, before anything is opened: opening a FIFO would wait, a tape would wind, a tray close. */
+static bool check_kind(mode_t mode, mode_t wanted, const char *filename, GError **error)
+{
+    if ((mode & S_IFMT) == wanted) {
+        return true;
+    }
+    return wanted == S_IFREG
+               ? error_set(error, "'file' driver requires '%s' to be a regular file", filename)
+               : error_set(error, "'host_device' driver requires '%s' to be a block device", filename);
+}
+
+static bool open_kind(BlockNode *node, Options *options, mode_t wanted, GError **error)
+{
+    FileState *s = node->state;
+    const char *filename = fd_open_filename(node, options, error);
+    struct stat st;
+    if (!filename || (stat(filename, &st) == 0 && !check_kind(st.st_mode, wanted, filename, error)) ||
+        !fd_open_posix(node, options, &s->file, &s->lock, error)) {
+        return false;
+    }
+    bool good = fstat(s->file.fd, &st) == 0;
+    if (!good) {
+        error_set_errno(error, errno, "Could not stat '%s'", filename);
+    }
+    if (!good || !check_kind(st.st_mode, wanted, filename, error)) {
+        file_close(node);
+        return false;
+    }
+    node->info.size = st.st_size;
+    node->info.align = s->file.align;
+    return true;
+}
+
+static bool file_open(BlockNode *node, Options *options, GError **error)
+{
+    return open_kind(node, options, S_IFREG, error);
+}
+
+/* A device can be read-only while its file may be opened for writing. */
+static bool check_device_read_only(BlockNode *node, int fd, GError **error)
+{
+    int read_only = 0;
+    if (node->info.read_only || ioctl(fd, BLKROGET, &read_only) < 0 || !read_only) {
+        return true;
+    }
+    if (!block_node_auto_read_only(node)) {
+        return error_set_errno(error, EROFS, "Could not open '%s'", node->filename);
+    }
+    node->info.read_only = true;
+    return true;
+}
+
+static bool host_device_open(BlockNode *node, Options *options, GError **error)
+{
+    FileState *s = node->state;
+    if (!open_kind(node, options, S_IFBLK, error)) {
+        return false;
+    }
+    unsigned short rotational = 0;
+    s->file.is_device = true;
+    if (!check_device_read_only(node, s->file.fd, error)) {
+        goto fail;
+    }
+    if (ioctl(s->file.fd, BLKGETSIZE64, &node->info.size) < 0) {
+        error_set_errno(error, errno, "Could not get the size of '%s'", node->filename);
+        goto fail;
+    }
+    node->info.slow = ioctl(s->file.fd, BLKROTATIONAL, &rotational) == 0 && rotational;
+    return true;
+
+fail:
+    file_close(node);
+    return false;
 }
 
 static int file_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
@@ -141,5 +185,23 @@ const BlockDriver block_driver_file = {
     .read_now = file_read_now,
     .status = file_status,
     .resize = file_resize,
+    .claim_write = file_claim_write,
+};
+
+static const char *const host_device_protocols[] = {"host_device", NULL};
+
+const BlockDriver block_driver_host_device = {
+    .name = "host_device",
+    .parallel = true,
+    .state_size = sizeof(FileState),
+    .protocols = host_device_protocols,
+    .open = host_device_open,
+    .close = file_close,
+    .preadv = file_preadv,
+    .pwritev = file_pwritev,
+    .flush = file_flush,
+    .discard = file_discard,
+    .write_zeroes = file_write_zeroes,
+    .read_now = file_read_now,
     .claim_write = file_claim_write,
 };

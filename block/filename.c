@@ -62,8 +62,6 @@ Options *block_options_from_filename(const char *filename, GError **error)
         error_set(error, "Unknown protocol '%s'", protocol);
         return NULL;
     }
-    if (!strcmp(driver->name, "file")) {
-        return options_of("file", filename + strlen("file:"));
-    }
-    return options_of(driver->name, filename);
+    bool is_path = !strcmp(driver->name, "file") || g_str_has_prefix(driver->name, "host_");
+    return options_of(driver->name, is_path ? filename + strlen(protocol) + 1 : filename);
 }

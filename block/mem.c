@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * `driver=mem`: a node in RAM for tests and tools. Options: `size` (default 1M), `pattern` (a byte that fills
- * it, or `offset`: each aligned 8 bytes hold their own offset, little-endian).
+ * it, or `offset`: each aligned 8 bytes hold their own offset, little-endian), `align` (a power of two,
+ * default 1: what BlockInfo says, and the node then refuses with -EINVAL what is not so aligned, for the
+ * tests of those who must see to it).
  */
 #include "block/block-int.h"
+#include "util/buffer.h"
 #include "util/bytes.h"
 #include "util/error.h"
 #include "util/iov.h"
@@ -33,8 +36,11 @@ static bool mem_fill(MemState *s, uint64_t size, const char *pattern, GError **e
 static bool mem_open(BlockNode *node, Options *options, GError **error)
 {
     MemState *s = node->state;
-    uint64_t size;
+    uint64_t size, align;
     if (!options_get_size(options, "size", 1024 * 1024, &size, error)) {
+        return false;
+    }
+    if (!options_get_uint(options, "align", 1, BUFFER_MAX, 1, &align, error)) {
         return false;
     }
     const char *pattern = options_get(options, "pattern");
@@ -47,6 +53,7 @@ static bool mem_open(BlockNode *node, Options *options, GError **error)
         return false;
     }
     node->info.size = size;
+    node->info.align = align;
     return true;
 }
 
@@ -56,19 +63,38 @@ static void mem_close(BlockNode *node)
     g_free(s->data);
 }
 
+static int mem_check(const BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
+                     int niov)
+{
+    uint32_t align = node->info.align;
+    bool to_end = offset + bytes == node->info.size;
+    bool good = offset % align == 0 && (bytes % align == 0 || to_end);
+    for (int i = 0; i < niov; i++) {
+        good &= (uintptr_t)iov[i].iov_base % align == 0;
+        good &= iov[i].iov_len % align == 0 || (to_end && i == niov - 1);
+    }
+    return good ? 0 : -EINVAL;
+}
+
 static int mem_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
 {
     MemState *s = node->state;
-    iov_from_buf(iov, niov, 0, s->data + offset, bytes);
-    return 0;
+    int ret = mem_check(node, offset, bytes, iov, niov);
+    if (ret == 0) {
+        iov_from_buf(iov, niov, 0, s->data + offset, bytes);
+    }
+    return ret;
 }
 
 static int mem_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                        BlockFlags flags)
 {
     MemState *s = node->state;
-    iov_to_buf(iov, niov, 0, s->data + offset, bytes);
-    return 0;
+    int ret = mem_check(node, offset, bytes, iov, niov);
+    if (ret == 0) {
+        iov_to_buf(iov, niov, 0, s->data + offset, bytes);
+    }
+    return ret;
 }
 
 static int mem_flush(BlockNode *node)
@@ -79,8 +105,11 @@ static int mem_flush(BlockNode *node)
 static int mem_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags)
 {
     MemState *s = node->state;
-    memset(s->data + offset, 0, bytes);
-    return 0;
+    int ret = mem_check(node, offset, bytes, NULL, 0);
+    if (ret == 0) {
+        memset(s->data + offset, 0, bytes);
+    }
+    return ret;
 }
 
 static int mem_discard(BlockNode *node, uint64_t offset, uint64_t bytes)

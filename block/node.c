@@ -11,10 +11,10 @@
 
 /* The name table: any thread, under its lock. */
 static struct {
-    GMutex lock;
-    GQueue nodes; /* in order of creation */
+    pthread_mutex_t lock; /* not GLib's: its own are invisible to ThreadSanitizer */
+    GQueue nodes;         /* in order of creation */
     unsigned generated;
-} table;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 typedef struct Listener {
     BlockListener call;
@@ -38,8 +38,8 @@ BlockNode *node_new(const BlockDriver *driver, const GenericOptions *generic)
     node->priv->link.data = node;
     node->priv->self = node;
     node->priv->extras = g_ptr_array_new();
-    g_mutex_init(&node->priv->serial);
-    g_rw_lock_init(&node->priv->edges);
+    pthread_mutex_init(&node->priv->serial, NULL);
+    pthread_rwlock_init(&node->priv->edges, NULL);
     g_queue_init(&node->priv->queue.foreground);
     g_queue_init(&node->priv->queue.background);
     node->priv->queue.waiting.data = node;
@@ -52,8 +52,8 @@ void node_free(BlockNode *node)
     g_list_free_full(priv->listeners, g_free);
     g_ptr_array_free(priv->extras, TRUE);
     buffer_pool_free(priv->bounce);
-    g_rw_lock_clear(&priv->edges);
-    g_mutex_clear(&priv->serial);
+    pthread_rwlock_destroy(&priv->edges);
+    pthread_mutex_destroy(&priv->serial);
     g_free(priv);
     g_free(node->state);
     g_free(node->name);
@@ -74,25 +74,25 @@ static BlockNode *table_find(const char *name)
 
 bool node_list(BlockNode *node, const char *name, GError **error)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     bool taken = name && table_find(name);
     if (!taken) {
         node->name = name ? g_strdup(name) : g_strdup_printf("#block%03u", table.generated++);
         g_queue_push_tail_link(&table.nodes, &node->priv->link);
         node->priv->listed = true;
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     return !taken || error_set(error, "Duplicate nodes with node-name='%s'", name);
 }
 
 static void node_unlist(BlockNode *node)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     if (node->priv->listed) {
         g_queue_unlink(&table.nodes, &node->priv->link);
         node->priv->listed = false;
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
 }
 
 /* Takes a reference unless the node is on its way out. */
@@ -110,28 +110,28 @@ static bool node_try_ref(BlockNode *node)
 
 BlockNode *node_find_ref(const char *name)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     BlockNode *node = table_find(name);
     if (node && !node_try_ref(node)) {
         node = NULL;
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     return node;
 }
 
 BlockNode *block_find(const char *name)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     BlockNode *node = table_find(name);
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     return node;
 }
 
 GList *block_list(void)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     GList *copy = g_list_copy(table.nodes.head);
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     return copy;
 }
 
