@@ -13,6 +13,7 @@ static const BlockDriver *const drivers[] = {
     &block_driver_fault_serial,
     &block_driver_file,
     &block_driver_host_device,
+    &block_driver_luks,
     &block_driver_mem,
     &block_driver_null_co,
     &block_driver_raw,

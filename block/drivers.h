@@ -11,6 +11,7 @@ extern const BlockDriver block_driver_fault;
 extern const BlockDriver block_driver_fault_serial;
 extern const BlockDriver block_driver_file;
 extern const BlockDriver block_driver_host_device;
+extern const BlockDriver block_driver_luks;
 extern const BlockDriver block_driver_mem;
 extern const BlockDriver block_driver_null_co;
 extern const BlockDriver block_driver_raw;

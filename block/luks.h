@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * LUKS headers for the tools: probe, make, describe and amend them on any node that can be read (and
- * written). The data path is `driver=luks` (docs/luks.md) and needs nothing from here. libcryptsetup does the
- * work, in a module that is loaded at first use, on a private copy of the header; what changed is then
+ * written). The data path is `driver=luks` (docs/luks.rst) and needs nothing from here. libcryptsetup does
+ * the work, in a module that is loaded at first use, on a private copy of the header; what changed is then
  * written back key material first, header last, with a flush between. All functions block (key derivation
  * takes seconds): call them on a worker or in a tool. One call at a time per node; nodes, options and secrets
  * stay the caller's.

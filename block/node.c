@@ -344,6 +344,7 @@ static gboolean event_dispatch(gpointer opaque)
     }
     block_unref(posted->node);
     g_free(posted);
+    boundary_pending_done();
     return G_SOURCE_REMOVE;
 }
 
@@ -356,6 +357,8 @@ void block_node_post_event(BlockNode *node, BlockEvent event, void (*apply)(Bloc
         }
         return;
     }
+    /* Its reference would outlive a shutdown that did not wait for it. */
+    boundary_pending_begin();
     PostedEvent *posted = g_new0(PostedEvent, 1);
     *posted = (PostedEvent){node, event, apply, data, free_data};
     g_autoptr(GSource) source = g_idle_source_new();
