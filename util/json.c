@@ -16,10 +16,15 @@ typedef struct {
 
 static bool scan_value(Scan *scan);
 
+/* Line and column count from 1, as QEMU's do. */
 static bool scan_fail(Scan *scan, const char *what)
 {
-    return error_set(scan->error, "JSON parse error, %s at offset %zu", what,
-                     (size_t)(scan->at - scan->start));
+    size_t line = 1, column = 1;
+    for (const char *p = scan->start; p < scan->at; p++) {
+        column = *p == '\n' ? 1 : column + 1;
+        line += *p == '\n';
+    }
+    return error_set(scan->error, "%zu:%zu: JSON parse error, %s", line, column, what);
 }
 
 static void scan_space(Scan *scan)

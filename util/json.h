@@ -14,9 +14,9 @@
 #define JSON_MAX_SIZE  (4 * 1024 * 1024) /* bytes of text */
 
 /* The one value in text[0, size) (size -1: up to the NUL), white space round it allowed; the caller frees it
- * with json_node_unref(). NULL with an error in QEMU's manner ("JSON parse error, …") for: too deep, too
- * long, bad syntax, bad UTF-8, a NUL or control character in a string, a duplicate key, an integer outside
- * int64, a number outside double. */
+ * with json_node_unref(). NULL with an error in QEMU's manner ("LINE:COLUMN: JSON parse error, …") for: too
+ * deep, too long, bad syntax, bad UTF-8, a NUL or control character in a string, a duplicate key, an integer
+ * outside int64, a number outside double. */
 JsonNode *json_parse(const char *text, gssize size, GError **error);
 
 #endif

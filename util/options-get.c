@@ -60,12 +60,8 @@ bool options_get_uint(Options *options, const char *key, uint64_t min, uint64_t 
         return true;
     }
     uint64_t value;
-    int error_code = options_parse_uint(text, &value);
-    if (error_code == -EINVAL) {
-        return error_set(error, "Parameter '%s' expects a number", key);
-    }
-    if (error_code) {
-        return error_set(error, "Value '%s' is too large for parameter '%s'", text, key);
+    if (options_parse_uint(text, &value)) {
+        return error_set(error, "Parameter '%s' expects integer", key);
     }
     if (value < min || value > max) {
         return error_set(error,

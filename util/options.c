@@ -203,9 +203,6 @@ static bool parse_item(Options *options, const char **at, const char *implied_ke
     size_t n = strcspn(*at, "=,");
     if ((*at)[n] == '=') {
         g_autofree char *key = g_strndup(*at, n);
-        if (!n) {
-            return error_set(error, "Expected parameter before '%s'", *at);
-        }
         *at += n + 1;
         g_autofree char *value = parse_until_comma(at);
         if (!options_check_key(key, error)) {

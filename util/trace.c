@@ -60,15 +60,15 @@ bool trace_print_help(const char *arg)
     return true;
 }
 
-/* PATTERN or -PATTERN. As in QEMU a glob may match nothing, a plain name must exist. */
-static bool trace_apply(const char *item, GError **error)
+/* PATTERN or -PATTERN. As in QEMU a plain name that does not exist is worth a warning only: one command line
+ * may serve the engine and the drive, whose events differ. */
+static void trace_apply(const char *item)
 {
     bool on = item[0] != '-';
     const char *pattern = on ? item : item + 1;
     if (!trace_set_enabled(pattern, on) && !strpbrk(pattern, "*?")) {
-        return error_set(error, "trace event '%s' does not exist", pattern);
+        log_warn("trace event '%s' does not exist", pattern);
     }
-    return true;
 }
 
 /* A file of patterns, one a line; `#` begins a comment. */
@@ -78,16 +78,17 @@ static bool trace_apply_file(const char *path, GError **error)
     if (!file) {
         return error_set_errno(error, errno, "Could not open '%s'", path);
     }
-    bool ok = true;
     char *line = NULL;
     size_t room = 0;
-    while (ok && getline(&line, &room, file) >= 0) {
+    while (getline(&line, &room, file) >= 0) {
         const char *item = g_strstrip(line);
-        ok = !*item || *item == '#' || trace_apply(item, error);
+        if (*item && *item != '#') {
+            trace_apply(item);
+        }
     }
     free(line);
     fclose(file);
-    return ok;
+    return true;
 }
 
 bool trace_parse(const char *arg, GError **error)
@@ -103,13 +104,9 @@ bool trace_parse(const char *arg, GError **error)
                 return false;
             }
         } else if (g_str_has_prefix(*item, "enable=")) {
-            if (!trace_apply(*item + strlen("enable="), error)) {
-                return false;
-            }
+            trace_apply(*item + strlen("enable="));
         } else if (item == items && **item && !strchr(*item, '=')) {
-            if (!trace_apply(*item, error)) {
-                return false;
-            }
+            trace_apply(*item);
         } else {
             char *equals = strchr(*item, '=');
             if (equals) {
@@ -137,9 +134,7 @@ bool trace_parse_debug(const char *arg, bool *ret_help, GError **error)
         if (!g_str_has_prefix(*item, "trace:")) {
             return error_set(error, "Invalid log item '%s'; use '-d help' for the list", *item);
         }
-        if (!trace_apply(*item + strlen("trace:"), error)) {
-            return false;
-        }
+        trace_apply(*item + strlen("trace:"));
     }
     return true;
 }

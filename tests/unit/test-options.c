@@ -38,15 +38,15 @@ static const Parse parses[] = {
     {"json-array", "{\"server\": [{\"host\": \"h\"}, \"x\", [1, 2]]}", NULL,
      "server.0.host=h,server.1=x,server.2.0=1,server.2.1=2"},
     {"json-space", "  {\"a\": \"b\"} ", NULL, "a=b"},
-    {"no-key", "=x", NULL, "Expected parameter before '=x'", TRUE},
+    {"no-key", "=x", NULL, "Invalid parameter ''", TRUE},
     {"empty-item", "a=b,,c", NULL, "a=b,,c"},
     {"key-dot-first", ".a=b", NULL, "Invalid parameter '.a'", TRUE},
     {"key-dot-last", "a.=b", NULL, "Invalid parameter 'a.'", TRUE},
     {"key-two-dots", "a..b=c", NULL, "Invalid parameter 'a..b'", TRUE},
     {"json-empty-key", "{\"\": 1}", NULL, "Invalid parameter ''", TRUE},
     {"json-not-object", "json:[1]", NULL, "Invalid JSON object given", TRUE},
-    {"json-malformed", "{\"a\": }", NULL, "JSON parse error, expecting value at offset 6", TRUE},
-    {"json-duplicate", "{\"a\": 1, \"a\": 2}", NULL, "JSON parse error, duplicate key at offset 9", TRUE},
+    {"json-malformed", "{\"a\": }", NULL, "1:7: JSON parse error, expecting value", TRUE},
+    {"json-duplicate", "{\"a\": 1, \"a\": 2}", NULL, "1:10: JSON parse error, duplicate key", TRUE},
 };
 
 static void test_parse(gconstpointer opaque)
@@ -207,16 +207,15 @@ static void test_uint(void)
         {"0x10", 0, 99, 16, NULL},
         {"010", 0, 99, 8, NULL},
         {"+7", 0, 99, 7, NULL},
-        {"18446744073709551616", 0, UINT64_MAX, 0,
-         "Value '18446744073709551616' is too large for parameter 'x'"},
+        {"18446744073709551616", 0, UINT64_MAX, 0, "Parameter 'x' expects integer"},
         {"5", 6, 9, 0, "Parameter 'x' expects a number from 6 to 9"},
         {"10", 6, 9, 0, "Parameter 'x' expects a number from 6 to 9"},
-        {"-1", 0, UINT64_MAX, 0, "Parameter 'x' expects a number"},
-        {"", 0, 9, 0, "Parameter 'x' expects a number"},
-        {"1k", 0, 9, 0, "Parameter 'x' expects a number"},
-        {"1 ", 0, 9, 0, "Parameter 'x' expects a number"},
-        {"++1", 0, 9, 0, "Parameter 'x' expects a number"},
-        {"+-1", 0, UINT64_MAX, 0, "Parameter 'x' expects a number"},
+        {"-1", 0, UINT64_MAX, 0, "Parameter 'x' expects integer"},
+        {"", 0, 9, 0, "Parameter 'x' expects integer"},
+        {"1k", 0, 9, 0, "Parameter 'x' expects integer"},
+        {"1 ", 0, 9, 0, "Parameter 'x' expects integer"},
+        {"++1", 0, 9, 0, "Parameter 'x' expects integer"},
+        {"+-1", 0, UINT64_MAX, 0, "Parameter 'x' expects integer"},
     };
     g_autoptr(Options) options = options_new();
     uint64_t value;
