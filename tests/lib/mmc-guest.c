@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <string.h>
+#include "hw/block/sense.h"
+#include "tests/lib/mmc-guest.h"
+
+BlockNode *mmc_guest_open(const char *node_options)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Options) options = options_parse(node_options, "driver", &error);
+    g_assert_no_error(error);
+    BlockNode *node = block_open(options, &error);
+    g_assert_no_error(error);
+    return node;
+}
+
+static void on_moved(MmcDrive *drive, bool open, void *opaque)
+{
+    MmcGuest *guest = opaque;
+    guest->moves++;
+    guest->moved_open = open;
+}
+
+void mmc_guest_setup_raw(MmcGuest *guest, const char *node_options, bool read_ahead)
+{
+    const MmcDriveConfig config = {.id = "cd0", .serial = "QM00001", .read_ahead = read_ahead};
+    g_autoptr(GError) error = NULL;
+    memset(guest, 0, sizeof *guest);
+    guest->data = g_byte_array_new();
+    guest->drive = mmc_drive_new(&config);
+    mmc_drive_on_tray_moved(guest->drive, on_moved, guest);
+    if (node_options) {
+        guest->node = mmc_guest_open(node_options);
+        g_assert_true(mmc_drive_insert(guest->drive, guest->node, false, &error));
+        g_assert_no_error(error);
+    }
+}
+
+void mmc_guest_setup(MmcGuest *guest, const char *node_options)
+{
+    mmc_guest_setup_raw(guest, node_options, false);
+    g_assert_cmphex(mmc_guest_run(guest, CDB(0x00)), ==, 0x062900);
+    g_assert_cmphex(mmc_guest_request_sense(guest), ==, 0x062900);
+}
+
+void mmc_guest_teardown(MmcGuest *guest)
+{
+    if (guest->command) {
+        mmc_guest_abandon(guest);
+    }
+    mmc_drive_free(guest->drive);
+    block_unref(guest->node);
+    g_byte_array_unref(guest->data);
+}
+
+static gboolean resume_later(gpointer opaque)
+{
+    MmcGuest *guest = opaque;
+    if (guest->command) {
+        mmc_command_resume(guest->command);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean give_later(gpointer opaque)
+{
+    MmcGuest *guest = opaque;
+    if (guest->command) {
+        mmc_command_data_out(guest->command, guest->out, guest->out_len);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static void on_data_in(MmcCommand *command, Buffer *buffer, size_t offset, size_t len)
+{
+    MmcGuest *guest = mmc_command_opaque(command);
+    g_assert_true(command == guest->command);
+    g_assert_cmpint(mmc_command_direction(command), ==, MMC_DATA_IN);
+    g_assert_cmpuint(len, >, 0);
+    g_assert_cmpuint(offset + len, <=, buffer->size);
+    g_byte_array_append(guest->data, buffer->data + offset, (guint)len);
+    g_assert_cmpuint(guest->data->len, <=, mmc_command_length(command));
+    guest->chunks++;
+    if (guest->later) {
+        g_idle_add(resume_later, guest);
+    } else if (!guest->hold) {
+        mmc_command_resume(command);
+    }
+}
+
+static void on_data_out(MmcCommand *command, size_t len)
+{
+    MmcGuest *guest = mmc_command_opaque(command);
+    g_assert_cmpint(mmc_command_direction(command), ==, MMC_DATA_OUT);
+    g_assert_cmpuint(len, >, 0);
+    g_assert_cmpuint(len, <=, mmc_command_length(command));
+    guest->wanted = len;
+    if (guest->later) {
+        g_idle_add(give_later, guest);
+    } else {
+        mmc_command_data_out(command, guest->out, guest->out_len);
+    }
+}
+
+static void on_complete(MmcCommand *command, const MmcSense *sense)
+{
+    MmcGuest *guest = mmc_command_opaque(command);
+    g_assert_true(command == guest->command);
+    guest->sense = *sense;
+    guest->ends++;
+    guest->command = NULL;
+    mmc_command_free(command);
+}
+
+static const MmcTransport transport = {on_data_in, on_data_out, on_complete, NULL};
+
+void mmc_guest_start(MmcGuest *guest, const uint8_t *cdb, size_t len)
+{
+    uint8_t padded[MMC_CDB_SIZE] = {0};
+    g_assert_null(guest->command);
+    g_assert_cmpuint(len, <=, sizeof padded);
+    memcpy(padded, cdb, len);
+    g_byte_array_set_size(guest->data, 0);
+    guest->chunks = guest->ends = 0;
+    guest->sense = SENSE(0xff, 0xff, 0xff);
+    guest->wanted = 0;
+    guest->command = mmc_command_new(guest->drive, padded, &transport, guest);
+    mmc_command_start(guest->command);
+}
+
+void mmc_guest_wait(MmcGuest *guest)
+{
+    mmc_guest_until(guest->ends > 0);
+    g_assert_cmpuint(guest->ends, ==, 1);
+}
+
+uint32_t mmc_guest_run(MmcGuest *guest, const uint8_t *cdb, size_t len)
+{
+    mmc_guest_start(guest, cdb, len);
+    mmc_guest_wait(guest);
+    return (uint32_t)guest->sense.key << 16 | guest->sense.asc << 8 | guest->sense.ascq;
+}
+
+uint32_t mmc_guest_send(MmcGuest *guest, const uint8_t *cdb, size_t len, const void *data, size_t data_len)
+{
+    guest->out = data;
+    guest->out_len = data_len;
+    const uint32_t sense = mmc_guest_run(guest, cdb, len);
+    guest->out = NULL;
+    guest->out_len = 0;
+    return sense;
+}
+
+void mmc_guest_resume(MmcGuest *guest)
+{
+    if (guest->command) {
+        mmc_command_resume(guest->command);
+    }
+}
+
+void mmc_guest_abandon(MmcGuest *guest)
+{
+    MmcCommand *command = guest->command;
+    guest->command = NULL;
+    mmc_command_abandon(command);
+}
+
+uint32_t mmc_guest_request_sense(MmcGuest *guest)
+{
+    assert_good(guest, 0x03, 0, 0, 0, 18);
+    g_assert_cmpuint(guest->data->len, ==, 18);
+    return (uint32_t)(guest->data->data[2] & 0x0f) << 16 | guest->data->data[12] << 8 | guest->data->data[13];
+}
