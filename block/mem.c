@@ -12,9 +12,11 @@
 #include "util/iov.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct MemState {
     uint8_t *data;
+    size_t bytes; /* mapped */
 } MemState;
 
 static bool mem_fill(MemState *s, uint64_t size, const char *pattern, GError **error)
@@ -44,12 +46,15 @@ static bool mem_open(BlockNode *node, Options *options, GError **error)
         return false;
     }
     const char *pattern = options_get(options, "pattern");
-    s->data = size <= SIZE_MAX ? g_try_malloc0(MAX(size, 1)) : NULL;
-    if (!s->data) {
+    /* Mapped, so that a node of many gigabytes costs only the pages that are written. */
+    s->bytes = MAX(size, 1);
+    s->data =
+        mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->data == MAP_FAILED) {
         return error_set(error, "Could not allocate %" G_GUINT64_FORMAT " bytes for driver 'mem'", size);
     }
     if (pattern && !mem_fill(s, size, pattern, error)) {
-        g_free(s->data);
+        munmap(s->data, s->bytes);
         return false;
     }
     node->info.size = size;
@@ -60,7 +65,7 @@ static bool mem_open(BlockNode *node, Options *options, GError **error)
 static void mem_close(BlockNode *node)
 {
     MemState *s = node->state;
-    g_free(s->data);
+    munmap(s->data, s->bytes);
 }
 
 static int mem_check(const BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,

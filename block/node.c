@@ -7,6 +7,7 @@
  */
 #include "block/core.h"
 #include "util/error.h"
+#include "util/log.h"
 #include <string.h>
 
 /* The name table: any thread, under its lock. */
@@ -145,7 +146,11 @@ BlockNode *block_ref(BlockNode *node)
 static void node_close(BlockNode *node)
 {
     if (g_atomic_int_get(&node->priv->dirty)) {
-        block_node_flush(node);
+        int ret = block_node_flush(node);
+        if (ret < 0) { /* nobody is left to hear of it but the user */
+            log_warn("'%s': data may be lost: flushing at close failed: %s", node->filename,
+                     g_strerror(-ret));
+        }
     }
     if (node->driver->close) {
         node->driver->close(node);
