@@ -23,7 +23,7 @@ void sgl_add(Sgl *sgl, uint64_t addr, uint64_t len)
         return;
     }
     sgl->left += len;
-    if (sgl->count) {
+    if (sgl->index < sgl->count) {
         SglRun *last = &sgl->runs[sgl->count - 1];
 
         if (last->addr + last->len == addr) {
