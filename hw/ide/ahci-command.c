@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * One command slot, from the fetch of its header to its last FIS. Header, FIS, packet and PRDT are copied out of
- * guest memory once, and nothing is decided from anything but the copy.
+ * One command slot, from the fetch of its header to its last FIS. Header, FIS, packet and PRDT are copied out
+ * of guest memory once, and nothing is decided from anything but the copy.
  *
  * Whatever ends a command may free it inside the call, so each such call here is the last thing its function
  * does with the command.
@@ -415,8 +415,8 @@ AhciCommand *ahci_command_new(AhciPort *port, unsigned slot)
 
 void ahci_command_issue(AhciCommand *command)
 {
-    command_fetch(command, command_fetch_read(command, command->header_addr, command->header_bytes,
-                                              AHCI_HEADER_SIZE));
+    command_fetch(command,
+                  command_fetch_read(command, command->header_addr, command->header_bytes, AHCI_HEADER_SIZE));
 }
 
 void ahci_command_abandon(AhciCommand *command)

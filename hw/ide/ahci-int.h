@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * What the AHCI files share. ahci-regs.c decodes register accesses by table and calls the hooks of ahci.c (HBA)
- * and ahci-port.c (port); ahci-command.c carries out one command slot. Register names and clauses are those of
- * AHCI 1.3.1.
+ * What the AHCI files share. ahci-regs.c decodes register accesses by table and calls the hooks of ahci.c
+ * (HBA) and ahci-port.c (port); ahci-command.c carries out one command slot. Register names and clauses are
+ * those of AHCI 1.3.1.
  *
  *   port:        ST=1               slot issued                   error (TFES, HBFS, IFS)
  *     STOPPED ---------> IDLE <-------------------> BUSY ------------------------------> ERROR
@@ -10,9 +10,9 @@
  *        '-----------------'<-------------------------'<-----------------------------------'
  *                    ST=0, COMRESET, HBA reset: every command is abandoned
  *
- * STOPPED: no command; PxCI and PxSACT are 0; PxCMD.CR falls once earlier DMA writes have landed. IDLE: ST=1 and
- * no command object. BUSY: `current` is the one that holds the task file, queued ones are only in `slots`. ERROR:
- * no command object; PxCI still shows the failed slot; nothing is issued until ST=0.
+ * STOPPED: no command; PxCI and PxSACT are 0; PxCMD.CR falls once earlier DMA writes have landed. IDLE: ST=1
+ * and no command object. BUSY: `current` is the one that holds the task file, queued ones are only in
+ * `slots`. ERROR: no command object; PxCI still shows the failed slot; nothing is issued until ST=0.
  */
 #ifndef SPINDLE_HW_IDE_AHCI_INT_H
 #define SPINDLE_HW_IDE_AHCI_INT_H
@@ -53,20 +53,20 @@ enum {
     AHCI_PX_REGS = AHCI_PORT_STRIDE / 4
 };
 
-#define AHCI_CAP_SSS      (1u << 27)
-#define AHCI_GHC_HR       (1u << 0)
-#define AHCI_GHC_IE       (1u << 1)
-#define AHCI_GHC_AE       (1u << 31)
+#define AHCI_CAP_SSS (1u << 27)
+#define AHCI_GHC_HR  (1u << 0)
+#define AHCI_GHC_IE  (1u << 1)
+#define AHCI_GHC_AE  (1u << 31)
 
-#define AHCI_PX_IS_DHRS   (1u << 0)
-#define AHCI_PX_IS_PSS    (1u << 1)
-#define AHCI_PX_IS_SDBS   (1u << 3)
-#define AHCI_PX_IS_PCS    (1u << 6)
-#define AHCI_PX_IS_PRCS   (1u << 22)
-#define AHCI_PX_IS_OFS    (1u << 24)
-#define AHCI_PX_IS_IFS    (1u << 27)
-#define AHCI_PX_IS_HBFS   (1u << 29)
-#define AHCI_PX_IS_TFES   (1u << 30)
+#define AHCI_PX_IS_DHRS (1u << 0)
+#define AHCI_PX_IS_PSS  (1u << 1)
+#define AHCI_PX_IS_SDBS (1u << 3)
+#define AHCI_PX_IS_PCS  (1u << 6)
+#define AHCI_PX_IS_PRCS (1u << 22)
+#define AHCI_PX_IS_OFS  (1u << 24)
+#define AHCI_PX_IS_IFS  (1u << 27)
+#define AHCI_PX_IS_HBFS (1u << 29)
+#define AHCI_PX_IS_TFES (1u << 30)
 
 #define AHCI_PX_CMD_ST    (1u << 0)
 #define AHCI_PX_CMD_SUD   (1u << 1)
@@ -80,11 +80,11 @@ enum {
 #define AHCI_PX_CMD_ATAPI (1u << 24)
 #define AHCI_PX_CMD_DLAE  (1u << 25)
 
-#define AHCI_SCTL_DET     0xfu
-#define AHCI_DET_NONE     0
-#define AHCI_DET_RESET    1 /* PxSCTL: COMRESET is being sent */
-#define AHCI_DET_UP       3 /* PxSSTS: device present, communication established */
-#define AHCI_DET_OFF      4
+#define AHCI_SCTL_DET  0xfu
+#define AHCI_DET_NONE  0
+#define AHCI_DET_RESET 1 /* PxSCTL: COMRESET is being sent */
+#define AHCI_DET_UP    3 /* PxSSTS: device present, communication established */
+#define AHCI_DET_OFF   4
 
 #define AHCI_SERR_HANDSHAKE (1u << 22)
 #define AHCI_SERR_PHYRDY    (1u << 16) /* DIAG.N */
@@ -96,11 +96,11 @@ enum {
 #define AHCI_RFIS_SDB       0x58
 
 /* Command header and table (4.2.2, 4.2.3). */
-#define AHCI_HEADER_SIZE    32
-#define AHCI_HEADER_ATAPI   (1u << 5)
-#define AHCI_TABLE_ACMD     0x40
-#define AHCI_TABLE_PRDT     0x80
-#define AHCI_PRD_SIZE       16
+#define AHCI_HEADER_SIZE  32
+#define AHCI_HEADER_ATAPI (1u << 5)
+#define AHCI_TABLE_ACMD   0x40
+#define AHCI_TABLE_PRDT   0x80
+#define AHCI_PRD_SIZE     16
 
 /* Bytes of one command that may be on their way to guest memory before its device waits. */
 #define AHCI_QUEUE_MAX  (2u * 1024 * 1024)
@@ -167,10 +167,10 @@ struct AhciPort {
     AhciCommand *slots[AHCI_SLOTS];
     unsigned next_slot;
     bool in_run, run_again;
-    bool in_srst;        /* between the two FISes of a software reset */
-    bool signature_due;  /* the first D2H FIS waits for PxCMD.FRE */
-    bool link_due;       /* the link comes up when the writes of before have landed */
-    bool announce;       /* …and PxSERR tells of it */
+    bool in_srst;       /* between the two FISes of a software reset */
+    bool signature_due; /* the first D2H FIS waits for PxCMD.FRE */
+    bool link_due;      /* the link comes up when the writes of before have landed */
+    bool announce;      /* …and PxSERR tells of it */
     PciFence quiet;
     bool quiet_pending;
 };
@@ -187,7 +187,7 @@ struct AhciController {
     bool reset_pending;
 };
 
-#define AHCI_OWNER(pointer, Type, member) ((Type *)(void *)((char *)(pointer) - G_STRUCT_OFFSET(Type, member)))
+#define AHCI_OWNER(pointer, Type, member) ((Type *)(void *)((char *)(pointer)-G_STRUCT_OFFSET(Type, member)))
 
 /* Why the interrupt is looked at again. */
 typedef enum {

@@ -75,8 +75,8 @@ static void port_abandon_all(AhciPort *port)
 
 static bool port_can_issue(const AhciPort *port)
 {
-    return (port->state == AHCI_PORT_IDLE || port->state == AHCI_PORT_BUSY) && !port->current && port->device &&
-           !port->quiet_pending && !port->ahci->reset_pending &&
+    return (port->state == AHCI_PORT_IDLE || port->state == AHCI_PORT_BUSY) && !port->current &&
+           port->device && !port->quiet_pending && !port->ahci->reset_pending &&
            (port->regs[AHCI_PX_SSTS] & 0xf) == AHCI_DET_UP;
 }
 
@@ -109,8 +109,7 @@ void ahci_port_run(AhciPort *port)
             AhciCommand *command = ahci_command_new(port, (unsigned)slot);
 
             port->next_slot = ((unsigned)slot + 1) % AHCI_SLOTS;
-            port->regs[AHCI_PX_CMD] =
-                (port->regs[AHCI_PX_CMD] & ~AHCI_PX_CMD_CCS) | (uint32_t)slot << 8;
+            port->regs[AHCI_PX_CMD] = (port->regs[AHCI_PX_CMD] & ~AHCI_PX_CMD_CCS) | (uint32_t)slot << 8;
             port->slots[slot] = command;
             port->current = command;
             port->state = AHCI_PORT_BUSY;

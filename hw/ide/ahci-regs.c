@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The AHCI registers as a table: which bits a guest may write, clear or set, and what follows. A dword without a
- * row is reserved: it reads as 0 and takes no writes.
+ * The AHCI registers as a table: which bits a guest may write, clear or set, and what follows. A dword
+ * without a row is reserved: it reads as 0 and takes no writes.
  */
 #include "hw/ide/ahci-int.h"
 
@@ -16,7 +16,11 @@ typedef struct AhciReg {
 /* AHCI 1.3.1 section 3.1 */
 static const AhciReg hba_regs[] = {
     {.name = "CAP", .index = AHCI_CAP},
-    {.name = "GHC", .index = AHCI_GHC, .rw = AHCI_GHC_IE, .w1s = AHCI_GHC_HR, .hba_hook = ahci_hba_ghc_written},
+    {.name = "GHC",
+     .index = AHCI_GHC,
+     .rw = AHCI_GHC_IE,
+     .w1s = AHCI_GHC_HR,
+     .hba_hook = ahci_hba_ghc_written},
     {.name = "IS", .index = AHCI_IS, .w1c = ~0u, .hba_hook = ahci_hba_is_written},
     {.name = "PI", .index = AHCI_PI},
     {.name = "VS", .index = AHCI_VS},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The AHCI host bus adapter as a PCI function: configuration space, register windows, global reset, interrupt.
+ * The AHCI host bus adapter as a PCI function: configuration space, register windows, global reset,
+ * interrupt.
  */
 #include "hw/ide/ahci-int.h"
 
@@ -10,27 +11,27 @@
 #include "util/trace.h"
 
 /* Intel ICH9 datasheet, chapter 15 (SATA controller, D31:F2, AHCI mode). */
-#define ICH9_VENDOR       0x8086
-#define ICH9_AHCI_DEVICE  0x2922
-#define ICH9_REVISION     2
-#define ICH9_CLASS_AHCI   0x010601
-#define ICH9_MSI_CAP      0x80
-#define ICH9_MAP          0x90 /* address map: bits 7:6 = 01, AHCI */
-#define ICH9_PCS          0x92 /* port control: enable bits, kept but without effect */
-#define ICH9_SATA_CAP     0xa8
-#define PCI_CAP_ID_SATA   0x12
-#define PCI_STATUS        0x06
-#define PCI_STATUS_INTX   0x08
+#define ICH9_VENDOR      0x8086
+#define ICH9_AHCI_DEVICE 0x2922
+#define ICH9_REVISION    2
+#define ICH9_CLASS_AHCI  0x010601
+#define ICH9_MSI_CAP     0x80
+#define ICH9_MAP         0x90 /* address map: bits 7:6 = 01, AHCI */
+#define ICH9_PCS         0x92 /* port control: enable bits, kept but without effect */
+#define ICH9_SATA_CAP    0xa8
+#define PCI_CAP_ID_SATA  0x12
+#define PCI_STATUS       0x06
+#define PCI_STATUS_INTX  0x08
 
-#define ABAR              5
-#define INDEX_BAR         4 /* 32 bytes of I/O: index at 10h, data at 14h (AHCI 2.4.1) */
-#define INDEX_BAR_SIZE    32
-#define INDEX_BAR_INDEX   0x10
-#define INDEX_BAR_DATA    0x14
+#define ABAR            5
+#define INDEX_BAR       4 /* 32 bytes of I/O: index at 10h, data at 14h (AHCI 2.4.1) */
+#define INDEX_BAR_SIZE  32
+#define INDEX_BAR_INDEX 0x10
+#define INDEX_BAR_DATA  0x14
 
-#define AHCI_VERSION      0x00010300
+#define AHCI_VERSION 0x00010300
 /* S64A, SNCQ, SCLO, SAM; interface speed 2 (3 Gb/s); 32 slots */
-#define AHCI_CAP_BASE     (1u << 31 | 1u << 30 | 1u << 24 | 2u << 20 | 1u << 18 | (AHCI_SLOTS - 1u) << 8)
+#define AHCI_CAP_BASE (1u << 31 | 1u << 30 | 1u << 24 | 2u << 20 | 1u << 18 | (AHCI_SLOTS - 1u) << 8)
 
 static AhciController *ahci_of(PciDevice *device)
 {
@@ -76,8 +77,8 @@ bool ahci_others_busy(const AhciController *ahci, const AhciPort *except)
     return false;
 }
 
-/* Interrupts (10.6). IS keeps a bit until the guest clears it, and gets it back at once while its port still has
- * an enabled event: so no event is lost between the guest's reads and writes. */
+/* Interrupts (10.6). IS keeps a bit until the guest clears it, and gets it back at once while its port still
+ * has an enabled event: so no event is lost between the guest's reads and writes. */
 
 static bool ahci_any_port_pending(AhciController *ahci)
 {
@@ -92,7 +93,8 @@ static bool ahci_any_port_pending(AhciController *ahci)
     return any;
 }
 
-/* MSI is an edge: one for each event, and another one when a write leaves events behind. INTx is the level. */
+/* MSI is an edge: one for each event, and another one when a write leaves events behind. INTx is the level.
+ */
 void ahci_irq_update(AhciController *ahci, AhciIrqCause cause)
 {
     PciDevice *pci = &ahci->pci;
@@ -278,10 +280,10 @@ static void ahci_init_config(PciDevice *pci)
     pci_config_set_subsystem(pci, ICH9_VENDOR, ICH9_AHCI_DEVICE);
     pci_config_add_bar(pci, INDEX_BAR, INDEX_BAR_SIZE, true);
     pci_config_add_bar(pci, ABAR, AHCI_ABAR_SIZE, false);
-    pci_config_add_capability(pci, PCI_CAP_ID_SATA, ICH9_SATA_CAP, 8);
-    pci->config[ICH9_SATA_CAP + 2] = 0x10;                                 /* revision 1.0 */
-    store_le32(pci->config + ICH9_SATA_CAP + 4, 8 | (INDEX_BAR_INDEX / 4) << 4); /* BAR 4, dword offset */
     pci_config_add_msi(pci, ICH9_MSI_CAP);
+    pci_config_add_capability(pci, PCI_CAP_ID_SATA, ICH9_SATA_CAP, 8);
+    pci->config[ICH9_SATA_CAP + 2] = 0x10;                                       /* revision 1.0 */
+    store_le32(pci->config + ICH9_SATA_CAP + 4, 8 | (INDEX_BAR_INDEX / 4) << 4); /* BAR 4, dword offset */
     pci->config[ICH9_MAP] = 0x40;
     pci->wmask[ICH9_PCS] = (1u << AHCI_PORTS_MAX) - 1;
 }

@@ -82,8 +82,8 @@ void ata_identify_put_link(uint8_t *out, const AtaTransferMode *mode, bool seria
     }
 }
 
-void ata_identify_packet(uint8_t out[ATA_IDENTIFY_SIZE], const IdeIdentity *identity, const AtaTransferMode *mode,
-                         bool serial_link, bool slave)
+void ata_identify_packet(uint8_t out[ATA_IDENTIFY_SIZE], const IdeIdentity *identity,
+                         const AtaTransferMode *mode, bool serial_link, bool slave)
 {
     memset(out, 0, ATA_IDENTIFY_SIZE);
     put_word(out, 0, 0x85c0); /* packet device, CD/DVD, removable, DRQ within 50 us, 12-byte packets */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The 512 bytes of IDENTIFY PACKET DEVICE. Pure: built from a description, little-endian words as on the wire.
- * Any thread.
+ * The 512 bytes of IDENTIFY PACKET DEVICE. Pure: built from a description, little-endian words as on the
+ * wire. Any thread.
  */
 #ifndef SPINDLE_HW_IDE_ATA_IDENTIFY_H
 #define SPINDLE_HW_IDE_ATA_IDENTIFY_H
@@ -21,7 +21,10 @@ typedef struct AtaTransferMode {
 #define ATA_MAX_UDMA  5
 
 /* At power-on the fastest mode is selected, as firmware would do. */
-#define ATA_TRANSFER_MODE_DEFAULT {.mwdma = -1, .udma = ATA_MAX_UDMA}
+#define ATA_TRANSFER_MODE_DEFAULT                                                                            \
+    {                                                                                                        \
+        .mwdma = -1, .udma = ATA_MAX_UDMA                                                                    \
+    }
 
 /* Applies SET FEATURES 03's count register. False for a mode the device has not. */
 bool ata_transfer_mode_set(AtaTransferMode *mode, uint8_t count);
@@ -37,7 +40,7 @@ void ata_identify_seal(uint8_t *out);
 void ata_identify_put_link(uint8_t *out, const AtaTransferMode *mode, bool serial_link, bool slave);
 
 /* ACS 7.17 (IDENTIFY PACKET DEVICE). */
-void ata_identify_packet(uint8_t out[ATA_IDENTIFY_SIZE], const IdeIdentity *identity, const AtaTransferMode *mode,
-                         bool serial_link, bool slave);
+void ata_identify_packet(uint8_t out[ATA_IDENTIFY_SIZE], const IdeIdentity *identity,
+                         const AtaTransferMode *mode, bool serial_link, bool slave);
 
 #endif

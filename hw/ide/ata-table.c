@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The ATA commands that a packet device accepts (ACS 4.3, "PACKET feature set"; the command lists of ATA6 table
- * 10). It is an allow-list: whatever has no row aborts.
+ * The ATA commands that a packet device accepts (ACS 4.3, "PACKET feature set"; the command lists of ATA6
+ * table 10). It is an allow-list: whatever has no row aborts.
  */
 #include "hw/ide/atapi-int.h"
 
@@ -47,10 +47,8 @@ static void run_device_reset(AtapiDevice *atapi)
 
 static void run_identify_packet(AtapiDevice *atapi)
 {
-    IdeIdentity identity = {.serial = atapi->serial,
-                            .model = atapi->model,
-                            .firmware = atapi->firmware,
-                            .wwn = atapi->wwn};
+    IdeIdentity identity = {
+        .serial = atapi->serial, .model = atapi->model, .firmware = atapi->firmware, .wwn = atapi->wwn};
     Buffer *buffer = buffer_new(ATA_IDENTIFY_SIZE, BUFFER_ALIGN);
 
     ata_identify_packet(buffer->data, &identity, &atapi->mode, atapi->ide.serial_link, atapi->ide.slave);

@@ -3,15 +3,15 @@
  * The packet device as atapi.c (PACKET) and ata-table.c (the other ATA commands) see it.
  *
  *                start(PACKET)              packet here             data_in / data_out of the drive
- *      IDLE ------------------> AWAIT_PACKET ---------> EXECUTING ---------------------------> DATA_IN, DATA_OUT
- *       ^                            |                   |  ^                                        |
- *       |       atapi_end()          |      complete     |  '------------- chunk handed over --------'
+ *      IDLE ------------------> AWAIT_PACKET ---------> EXECUTING ---------------------------> DATA_IN,
+ * DATA_OUT ^                            |                   |  ^                                        | |
+ * atapi_end()          |      complete     |  '------------- chunk handed over --------'
  *       '-------- STATUS <-----------'<------------------'
  *
  * IDLE: no command. AWAIT_PACKET: the host owes 12 bytes. EXECUTING: the drive works. DATA_IN/OUT: a block or
- * chunk is with the controller. STATUS: the result is in the registers; lasts only for the call of `complete`.
- * A reset or an abandoned command leads from any state to IDLE. BSY, DRQ and the interrupt reason follow from
- * the state, in atapi_enter() alone.
+ * chunk is with the controller. STATUS: the result is in the registers; lasts only for the call of
+ * `complete`. A reset or an abandoned command leads from any state to IDLE. BSY, DRQ and the interrupt reason
+ * follow from the state, in atapi_enter() alone.
  */
 #ifndef SPINDLE_HW_IDE_ATAPI_INT_H
 #define SPINDLE_HW_IDE_ATAPI_INT_H
@@ -28,8 +28,15 @@ typedef enum {
     ATAPI_STATUS
 } AtapiState;
 
-/* What atapi_run() does next: answers come inside calls, and a guest must not choose the depth of the stack. */
-typedef enum { ATAPI_NEXT_NONE, ATAPI_NEXT_START, ATAPI_NEXT_RESUME, ATAPI_NEXT_BLOCK, ATAPI_NEXT_TAKE } AtapiNext;
+/* What atapi_run() does next: answers come inside calls, and a guest must not choose the depth of the stack.
+ */
+typedef enum {
+    ATAPI_NEXT_NONE,
+    ATAPI_NEXT_START,
+    ATAPI_NEXT_RESUME,
+    ATAPI_NEXT_BLOCK,
+    ATAPI_NEXT_TAKE
+} AtapiNext;
 
 typedef struct AtapiDevice {
     IdeDevice ide;

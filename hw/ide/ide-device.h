@@ -4,10 +4,10 @@
  *
  * The device owns its registers (`tf`) and decides what data goes which way; the controller knows where in
  * guest memory (or at which port) it goes and how an interrupt is raised. The controller makes an IdeCommand
- * per guest command (embedded in its own object), writes the registers of `tf`, and starts it. The device then
- * drives it with the callbacks of IdeCommandOps, one data callback at a time, and ends it with exactly one
- * `complete`, unless the controller abandons it first. Any callback may run inside any call the other way:
- * whoever calls must be ready for the answer before it calls. Loop thread only.
+ * per guest command (embedded in its own object), writes the registers of `tf`, and starts it. The device
+ * then drives it with the callbacks of IdeCommandOps, one data callback at a time, and ends it with exactly
+ * one `complete`, unless the controller abandons it first. Any callback may run inside any call the other
+ * way: whoever calls must be ready for the answer before it calls. Loop thread only.
  *
  *   controller                                   device
  *   ide_device_start(command)            ->
@@ -55,7 +55,8 @@ typedef struct IdeCommandOps {
                      bool interrupt);
     /* Where the next `len` bytes of data_in(IDE_PHASE_DMA) may be put directly: as MmcTransport.map_in. */
     bool (*map_in)(IdeCommand *command, size_t len, struct iovec *iov, int *niov);
-    /* A queued command is taken in: the registers are free for the next one. At most once, before any data. */
+    /* A queued command is taken in: the registers are free for the next one. At most once, before any data.
+     */
     void (*accepted)(IdeCommand *command);
     /* The end; the device's `tf` (queued: `status`, `error` of the command) tells how. The device forgets the
      * command before it calls. */
@@ -103,7 +104,8 @@ void ide_device_reset(IdeDevice *device, IdeReset reset);
 /* The device must be off its controller. NULL is allowed. */
 void ide_device_free(IdeDevice *device);
 
-/* What IDENTIFY says of a device; strings are copied by whoever takes an IdeIdentity, NULL means a default. */
+/* What IDENTIFY says of a device; strings are copied by whoever takes an IdeIdentity, NULL means a default.
+ */
 typedef struct IdeIdentity {
     const char *serial;   /* at most 20 characters */
     const char *model;    /* 40 */

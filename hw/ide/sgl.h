@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * A scatter list of guest memory and a cursor over it. The controller adds the entries of its own table
- * (AHCI PRDT, bus-master PRDs); neighbours that are adjacent in memory become one run, so that a transfer takes
- * as few DMA operations as it can. Pure: touches no guest memory. One owner.
+ * (AHCI PRDT, bus-master PRDs); neighbours that are adjacent in memory become one run, so that a transfer
+ * takes as few DMA operations as it can. Pure: touches no guest memory. One owner.
  */
 #ifndef SPINDLE_HW_IDE_SGL_H
 #define SPINDLE_HW_IDE_SGL_H

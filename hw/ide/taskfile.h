@@ -14,7 +14,8 @@
 typedef struct Taskfile {
     uint16_t features;
     uint16_t count;
-    uint8_t lba[6]; /* 0-2: low, mid, high; 3-5: their previous values: LBA bits 7:0 … 47:40 in 48-bit order */
+    uint8_t
+        lba[6]; /* 0-2: low, mid, high; 3-5: their previous values: LBA bits 7:0 … 47:40 in 48-bit order */
     uint8_t device;
     uint8_t command;
     uint8_t control;
