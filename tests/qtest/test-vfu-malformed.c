@@ -88,7 +88,7 @@ static const struct {
 
 static int call_with_fds(VfuFixture *f, unsigned command, const void *payload, size_t size, unsigned n_fds)
 {
-    int fds[32];
+    int fds[32] = {0};
 
     for (unsigned i = 0; i < n_fds; i++) {
         fds[i] = eventfd(0, EFD_CLOEXEC);
