@@ -144,15 +144,18 @@ static int bounce_read(BlockNode *node, const Extent *x)
     g_autoptr(Buffer) buffer = buffer_pool_get(node->priv->bounce);
     uint64_t pos = align_down(x->offset, node->info.align);
     Chunk c;
-    while (next_chunk(node, x, &pos, &c)) {
+    int ret = 0;
+    pthread_rwlock_rdlock(&node->priv->edges); /* a neighbour may be rewriting our first or last block */
+    while (ret == 0 && next_chunk(node, x, &pos, &c)) {
         struct iovec iov = {buffer->data, c.bytes};
-        int ret = driver_read(node, c.offset, c.bytes, &iov, 1);
-        if (ret < 0) {
-            return ret;
+        ret = driver_read(node, c.offset, c.bytes, &iov, 1);
+        if (ret == 0) {
+            iov_from_buf(x->iov, x->niov, c.from - x->offset, buffer->data + (c.from - c.offset),
+                         c.to - c.from);
         }
-        iov_from_buf(x->iov, x->niov, c.from - x->offset, buffer->data + (c.from - c.offset), c.to - c.from);
     }
-    return 0;
+    pthread_rwlock_unlock(&node->priv->edges);
+    return ret;
 }
 
 /* Reads those blocks of the chunk that the write covers only in part. */
@@ -452,7 +455,9 @@ int block_resize(BlockNode *node, uint64_t size, GError **error)
     call_end(node);
     if (ret == 0) {
         block_node_set_size(node, size);
-        block_node_post_event(node, BLOCK_EVENT_RESIZE, NULL, NULL, NULL);
+        if (!node->child) { /* else the child's event comes up here */
+            block_node_post_event(node, BLOCK_EVENT_RESIZE, NULL, NULL, NULL);
+        }
     }
     return ret;
 }

@@ -37,7 +37,7 @@ struct BlockNodePrivate {
     GList link;             /* in the table; its lock */
     bool listed;            /* the same */
     pthread_mutex_t serial; /* held around each driver call when the driver is not `parallel` */
-    pthread_rwlock_t edges; /* written by read-modify-write, read by aligned writes; only when align > 1 */
+    pthread_rwlock_t edges; /* written by read-modify-write, read by the others; only when align > 1 */
     BufferPool *bounce;     /* only when align > 1; thread-safe */
     size_t bounce_size;
     gint dirty;         /* atomic: written to since the last flush */
