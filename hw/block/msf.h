@@ -9,12 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CD_FRAMES     75                              /* frames (sectors) in a second */
-#define CD_MINUTE     (60 * CD_FRAMES)                /* sectors in a minute */
-#define CD_LEAD_TIME  150                             /* sectors before LBA 0 */
-#define CD_MSF_END    (100 * CD_MINUTE)               /* the first frame that two BCD digits cannot count */
-#define CD_MAX_SECTOR (CD_MSF_END - 1 - CD_LEAD_TIME) /* most sectors with a lead-out at 99:59:74 or before  \
-                                                       */
+#define CD_FRAMES    75                /* frames (sectors) in a second */
+#define CD_MINUTE    (60 * CD_FRAMES)  /* sectors in a minute */
+#define CD_LEAD_TIME 150               /* sectors before LBA 0 */
+#define CD_MSF_END   (100 * CD_MINUTE) /* the first frame that two BCD digits cannot count */
+#define CD_MAX_SECTOR                                                                                        \
+    (CD_MSF_END - 1 - CD_LEAD_TIME) /* most sectors with a lead-out at 99:59:74 or before                    \
+                                     */
 
 typedef struct Msf {
     uint8_t m, s, f; /* binary */
