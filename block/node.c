@@ -148,8 +148,8 @@ static void node_close(BlockNode *node)
     if (g_atomic_int_get(&node->priv->dirty)) {
         int ret = block_node_flush(node);
         if (ret < 0) { /* nobody is left to hear of it but the user */
-            log_warn("'%s': data may be lost: flushing at close failed: %s", node->filename,
-                     g_strerror(-ret));
+            log_warn("'%s': data may be lost: flushing at close failed: %s",
+                     node->filename[0] ? node->filename : node->name, g_strerror(-ret));
         }
     }
     if (node->driver->close) {

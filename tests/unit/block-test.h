@@ -33,6 +33,33 @@ static inline char *open_message(const char *text)
     return message;
 }
 
+/* Bytes that tell their place. */
+static inline uint8_t *make_data(size_t bytes)
+{
+    uint8_t *data = g_malloc(bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] = (uint8_t)((i * 2654435761u) >> 13);
+    }
+    return data;
+}
+
+/* The refusal to open `path` with `options`, in which %s is the path; compared with `message`, the same. */
+static inline void assert_refused(const char *options, const char *message, const char *path)
+{
+    g_autofree char *text = g_strdup_printf(options, path), *expected = g_strdup_printf(message, path);
+    g_autofree char *got = open_message(text);
+    g_assert_cmpstr(got, ==, expected);
+}
+
+/* Drops the node; everything must come to rest. */
+static inline void finish(BlockNode *node)
+{
+    block_unref(node);
+    g_assert_true(block_shutdown(10000));
+    g_autoptr(GList) left = block_list();
+    g_assert_null(left);
+}
+
 /* A file of that content in a directory of its own; remove with remove_file(). */
 static inline char *make_file(const void *data, gssize bytes)
 {

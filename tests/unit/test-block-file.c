@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The drivers of files and block devices, on real files and (as root) loop devices.
+ * `driver=file` on real files: opening, reading, writing, locks.
  */
 #include "block/block-int.h"
 #include "tests/unit/block-test.h"
@@ -8,40 +8,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define SIZE   1000077 /* a multiple of nothing */
 #define NOBODY 65534
 
-/* Bytes that tell their place. */
-static uint8_t *make_data(size_t bytes)
-{
-    uint8_t *data = g_malloc(bytes);
-    for (size_t i = 0; i < bytes; i++) {
-        data[i] = (uint8_t)((i * 2654435761u) >> 13);
-    }
-    return data;
-}
-
 static BlockNode *open_file(const char *path, const char *more)
 {
     g_autofree char *options = g_strdup_printf("driver=file,filename=%s%s", path, more);
     return open_node(options);
-}
-
-static void finish(BlockNode *node)
-{
-    block_unref(node);
-    g_assert_true(block_shutdown(10000));
-}
-
-/* The refusal to open `path` with `options`, in which %s is the path; compared with `message`, the same. */
-static void assert_refused(const char *options, const char *message, const char *path)
-{
-    g_autofree char *text = g_strdup_printf(options, path), *expected = g_strdup_printf(message, path);
-    g_autofree char *got = open_message(text);
-    g_assert_cmpstr(got, ==, expected);
 }
 
 static void test_refuse_missing(void)
@@ -323,112 +298,6 @@ static void test_past_4_gib(void)
     remove_file(path);
 }
 
-static void test_resize(void)
-{
-    g_autofree uint8_t *data = make_data(1000);
-    uint8_t buf[2000];
-    char *path = make_file(data, 1000);
-    g_autofree char *options = g_strdup_printf("driver=raw,file.driver=file,file.filename=%s", path);
-    BlockNode *node = open_node(options);
-    g_assert_cmpint(block_resize(node, 2000, NULL), ==, 0);
-    g_assert_cmpuint(block_info(node)->size, ==, 2000);
-    g_assert_cmpint(block_pread(node, 0, buf, 2000), ==, 0);
-    g_assert_cmpmem(buf, 1000, data, 1000);
-    g_assert_cmpint(buf[1000] | buf[1999], ==, 0);
-    g_assert_cmpint(block_resize(node, 10, NULL), ==, 0);
-    g_assert_cmpint(block_pread(node, 0, buf, 11), ==, -EINVAL);
-    GError *error = NULL;
-    g_assert_cmpint(block_resize(node, INT64_MAX, &error), ==, -EFBIG);
-    g_assert_nonnull(error);
-    g_clear_error(&error);
-    g_assert_cmpuint(block_info(node)->size, ==, 10);
-    finish(node);
-    remove_file(path);
-}
-
-static uint64_t disk_bytes(const char *path)
-{
-    struct stat st;
-    g_assert_cmpint(stat(path, &st), ==, 0);
-    return (uint64_t)st.st_blocks * 512;
-}
-
-/* discard=unmap gives the space back, discard=ignore (and the default) keeps data and space. */
-static void test_discard(void)
-{
-    static const struct {
-        const char *options;
-        bool punched;
-    } cases[] = {{",discard=unmap", true}, {",discard=ignore", false}, {"", false}};
-    g_autofree uint8_t *data = make_data(1 << 20), *buf = g_malloc(1 << 20);
-    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        char *path = make_file(data, 1 << 20);
-        BlockNode *node = open_file(path, cases[i].options);
-        g_assert_cmpint(block_flush(node), ==, 0);
-        uint64_t before = disk_bytes(path);
-        g_assert_cmpint(block_discard(node, 65536, 524288), ==, 0);
-        g_assert_cmpint(block_pread(node, 0, buf, 1 << 20), ==, 0);
-        g_assert_cmpint(buf[65535], ==, data[65535]);
-        g_assert_cmpint(buf[65537], ==, cases[i].punched ? 0 : data[65537]);
-        if (cases[i].punched) {
-            g_assert_cmpuint(disk_bytes(path), <=, before - 524288);
-        } else {
-            g_assert_cmpuint(disk_bytes(path), ==, before);
-        }
-        finish(node);
-        remove_file(path);
-    }
-}
-
-static void test_detect_zeroes(void)
-{
-    static const struct {
-        const char *options;
-        bool punched;
-    } cases[] = {{",discard=unmap,detect-zeroes=unmap", true}, {",detect-zeroes=on", false}, {"", false}};
-    g_autofree uint8_t *data = make_data(1 << 20), *zeroes = g_malloc0(1 << 20);
-    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        char *path = make_file(data, 1 << 20);
-        BlockNode *node = open_file(path, cases[i].options);
-        g_assert_cmpint(block_pwrite(node, 0, zeroes, 1 << 20, 0), ==, 0);
-        g_assert_cmpint(block_flush(node), ==, 0);
-        g_autofree char *content = NULL;
-        g_assert_true(g_file_get_contents(path, &content, NULL, NULL));
-        g_assert_true(memcmp(content, zeroes, 1 << 20) == 0);
-        if (cases[i].punched) {
-            g_assert_cmpuint(disk_bytes(path), <, 1 << 16);
-        } else {
-            g_assert_cmpuint(disk_bytes(path), >=, 1 << 20);
-        }
-        finish(node);
-        remove_file(path);
-    }
-}
-
-static void test_status(void)
-{
-    char *path = make_file("", 0);
-    g_assert_cmpint(truncate(path, 3 << 20), ==, 0);
-    g_autofree uint8_t *data = make_data(1 << 20);
-    g_autofree char *options = g_strdup_printf("driver=raw,file.driver=file,file.filename=%s", path);
-    BlockNode *node = open_node(options);
-    g_assert_cmpint(block_pwrite(node, 1 << 20, data, 1 << 20, 0), ==, 0);
-    g_assert_cmpint(block_flush(node), ==, 0);
-    unsigned expected[] = {BLOCK_STATUS_ZERO, BLOCK_STATUS_DATA | BLOCK_STATUS_ALLOCATED, BLOCK_STATUS_ZERO};
-    for (int i = 0; i < 3; i++) {
-        uint64_t bytes;
-        unsigned status;
-        g_assert_cmpint(block_status(node, (uint64_t)i << 20, (3u - i) << 20, &bytes, &status), ==, 0);
-        g_assert_cmpuint(bytes, ==, 1 << 20);
-        g_assert_cmpuint(status, ==, expected[i]);
-        g_assert_cmpint(block_status(node, ((uint64_t)i << 20) + 5000, 100, &bytes, &status), ==, 0);
-        g_assert_cmpuint(bytes, ==, 100);
-        g_assert_cmpuint(status, ==, expected[i]);
-    }
-    finish(node);
-    remove_file(path);
-}
-
 /* Any number of readers; one writer, and then no reader that came before may still be told otherwise. */
 static void test_locks(void)
 {
@@ -443,7 +312,8 @@ static void test_locks(void)
     g_assert_cmpstr(error->message, ==, expected_write);
     g_clear_error(&error);
     g_assert_cmpint(block_pwrite(writer, 0, "a", 1, 0), ==, -EBUSY);
-    finish(reader);
+    block_unref(reader);
+    g_assert_true(block_shutdown(10000)); /* closed by now */
     g_assert_true(block_claim_write(writer, &error));
     g_assert_no_error(error);
     g_assert_cmpint(block_pwrite(writer, 0, "a", 1, 0), ==, 0);
@@ -493,81 +363,6 @@ static void test_direct_alignment(void)
         g_assert_cmpuint(block_info(node)->align, >=, 512);
         g_assert_cmpuint(block_info(node)->align, <=, 4096);
         finish(node);
-    }
-    remove_file(path);
-}
-
-/* A loop device over the file, or NULL with the test skipped. Free with loop_free(). */
-static char *loop_new(const char *path, const char *options)
-{
-    g_autofree char *command = g_strdup_printf("losetup --find --show %s %s", options, path);
-    char *device = NULL;
-    int status;
-    if (geteuid() != 0 || !g_spawn_command_line_sync(command, &device, NULL, &status, NULL) || status != 0) {
-        g_free(device);
-        g_test_skip("needs root and loop devices");
-        return NULL;
-    }
-    return g_strchomp(device);
-}
-
-static void loop_free(char *device)
-{
-    g_autofree char *command = g_strdup_printf("losetup --detach %s", device);
-    g_assert_true(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL));
-    g_free(device);
-}
-
-static void test_host_device(gconstpointer loop_options)
-{
-    enum { BYTES = 1 << 20 };
-    g_autofree uint8_t *data = make_data(BYTES), *buf = g_malloc(BYTES);
-    char *path = make_file(data, BYTES);
-    char *device = loop_new(path, loop_options);
-    for (int direct = 0; device && direct <= 1; direct++) {
-        g_autofree char *options = g_strdup_printf(
-            "driver=host_device,discard=unmap,filename=%s,cache.direct=%s", device, direct ? "on" : "off");
-        BlockNode *node = open_node(options);
-        g_assert_cmpuint(block_info(node)->size, ==, BYTES);
-        g_assert_cmpuint(block_info(node)->align, ==,
-                         !direct                        ? 1
-                         : strstr(loop_options, "4096") ? 4096
-                                                        : 512);
-        g_assert_cmpint(block_pread(node, 3, buf, 70000), ==, 0);
-        g_assert_true(memcmp(buf, data + 3, 70000) == 0);
-        memset(data + 5001, 9, 7000);
-        g_assert_cmpint(block_pwrite(node, 5001, data + 5001, 7000, BLOCK_FUA), ==, 0);
-        memset(data + 20000, 0, 50001);
-        g_assert_cmpint(block_write_zeroes(node, 20000, 50001, direct ? BLOCK_MAY_UNMAP : 0), ==, 0);
-        g_assert_cmpint(block_discard(node, BYTES / 2, 65536), ==, 0);
-        memset(data + BYTES / 2, 0, 65536);
-        g_assert_cmpint(block_flush(node), ==, 0);
-        g_assert_cmpint(block_pread(node, 0, buf, BYTES), ==, 0);
-        g_assert_true(memcmp(buf, data, BYTES) == 0);
-        assert_refused("driver=file,filename=%s", "'file' driver requires '%s' to be a regular file", device);
-        finish(node);
-    }
-    if (device) {
-        loop_free(device);
-    }
-    remove_file(path);
-}
-
-static void test_host_device_read_only(void)
-{
-    char *path = make_file("0123456789abcdef", 16);
-    g_assert_cmpint(truncate(path, 4096), ==, 0);
-    char *device = loop_new(path, "--read-only");
-    if (device) {
-        g_autofree char *text = g_strdup_printf("driver=host_device,filename=%s", device);
-        g_autofree char *message = open_message(text),
-                        *accept = g_strconcat(text, ",auto-read-only=on", NULL);
-        g_assert_true(g_str_has_prefix(message, "Could not open '/dev/loop"));
-        BlockNode *node = open_node(accept);
-        g_assert_true(block_info(node)->read_only);
-        g_assert_cmpint(block_pwrite(node, 0, "x", 1, 0), ==, -EROFS);
-        finish(node);
-        loop_free(device);
     }
     remove_file(path);
 }
@@ -627,17 +422,10 @@ int main(int argc, char **argv)
                          test_truncated_under_us);
     g_test_add_func("/block/file/read-now", test_read_now);
     g_test_add_func("/block/file/past-4-gib", test_past_4_gib);
-    g_test_add_func("/block/file/resize", test_resize);
-    g_test_add_func("/block/file/discard", test_discard);
-    g_test_add_func("/block/file/detect-zeroes", test_detect_zeroes);
-    g_test_add_func("/block/file/status", test_status);
     g_test_add_func("/block/file/locks", test_locks);
     g_test_add_func("/block/file/direct/fallback", test_direct_fallback);
     g_test_add_func("/block/file/direct/alignment", test_direct_alignment);
     g_test_add_data_func("/block/file/parallel-readers/buffered", "", test_parallel_readers);
     g_test_add_data_func("/block/file/parallel-readers/direct", ",cache.direct=on", test_parallel_readers);
-    g_test_add_data_func("/block/host-device/512", "--sector-size 512", test_host_device);
-    g_test_add_data_func("/block/host-device/4096", "--sector-size 4096", test_host_device);
-    g_test_add_func("/block/host-device/read-only", test_host_device_read_only);
     return g_test_run();
 }
