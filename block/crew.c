@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "block/crew.h"
 
+#include <errno.h>
+#include <stdbool.h>
+#include <time.h>
+
 #define CREW_IDLE_SECONDS 5
 
 struct Crew {
-    GMutex mutex; /* guards all, and the private part of every job */
-    GCond work;   /* a job was queued, or the end has come */
-    GCond gone;   /* a thread ended */
-    GQueue jobs;  /* with pieces left and helpers allowed */
+    pthread_mutex_t mutex; /* guards all, and the private part of every job */
+    pthread_cond_t work;   /* a job was queued, or the end has come */
+    pthread_cond_t gone;   /* a thread ended */
+    GQueue jobs;           /* with pieces left and helpers allowed */
     unsigned max, threads, idle;
     gboolean stopping;
 };
@@ -15,9 +19,13 @@ struct Crew {
 Crew *crew_new(unsigned max_threads)
 {
     Crew *crew = g_new0(Crew, 1);
-    g_mutex_init(&crew->mutex);
-    g_cond_init(&crew->work);
-    g_cond_init(&crew->gone);
+    pthread_mutex_init(&crew->mutex, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&crew->work, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&crew->gone, NULL);
     g_queue_init(&crew->jobs);
     crew->max = max_threads;
     return crew;
@@ -28,16 +36,16 @@ void crew_free(Crew *crew)
     if (!crew) {
         return;
     }
-    g_mutex_lock(&crew->mutex);
+    pthread_mutex_lock(&crew->mutex);
     crew->stopping = TRUE;
-    g_cond_broadcast(&crew->work);
+    pthread_cond_broadcast(&crew->work);
     while (crew->threads) {
-        g_cond_wait(&crew->gone, &crew->mutex);
+        pthread_cond_wait(&crew->gone, &crew->mutex);
     }
-    g_mutex_unlock(&crew->mutex);
-    g_cond_clear(&crew->work);
-    g_cond_clear(&crew->gone);
-    g_mutex_clear(&crew->mutex);
+    pthread_mutex_unlock(&crew->mutex);
+    pthread_cond_destroy(&crew->work);
+    pthread_cond_destroy(&crew->gone);
+    pthread_mutex_destroy(&crew->mutex);
     g_free(crew);
 }
 
@@ -57,9 +65,9 @@ static void job_work(Crew *crew, CrewJob *job)
         if (job->next == job->count) {
             job_unqueue(crew, job);
         }
-        g_mutex_unlock(&crew->mutex);
+        pthread_mutex_unlock(&crew->mutex);
         job->run(job, piece);
-        g_mutex_lock(&crew->mutex);
+        pthread_mutex_lock(&crew->mutex);
         job->unfinished--;
     }
 }
@@ -67,15 +75,17 @@ static void job_work(Crew *crew, CrewJob *job)
 /* The next job that wants one more helper, or NULL when it is time to go. */
 static CrewJob *crew_wait(Crew *crew)
 {
-    gint64 until = g_get_monotonic_time() + CREW_IDLE_SECONDS * G_TIME_SPAN_SECOND;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += CREW_IDLE_SECONDS;
     while (!crew->jobs.head) {
         if (crew->stopping) {
             return NULL;
         }
         crew->idle++;
-        gboolean woken = g_cond_wait_until(&crew->work, &crew->mutex, until);
+        bool late = pthread_cond_timedwait(&crew->work, &crew->mutex, &until) == ETIMEDOUT;
         crew->idle--;
-        if (!woken && !crew->jobs.head) {
+        if (late && !crew->jobs.head) {
             return NULL;
         }
     }
@@ -90,16 +100,16 @@ static gpointer crew_thread(gpointer opaque)
 {
     Crew *crew = opaque;
     CrewJob *job;
-    g_mutex_lock(&crew->mutex);
+    pthread_mutex_lock(&crew->mutex);
     while ((job = crew_wait(crew))) {
         job_work(crew, job);
         if (!job->unfinished) {
-            g_cond_signal(&job->done);
+            pthread_cond_signal(&job->done);
         }
     }
     crew->threads--;
-    g_cond_signal(&crew->gone);
-    g_mutex_unlock(&crew->mutex);
+    pthread_cond_signal(&crew->gone);
+    pthread_mutex_unlock(&crew->mutex);
     return NULL;
 }
 
@@ -119,31 +129,31 @@ void crew_start(Crew *crew, CrewJob *job, unsigned helpers)
     job->unfinished = job->count;
     job->helpers = MIN(helpers, job->count);
     job->link = (GList){0};
-    g_cond_init(&job->done);
+    pthread_cond_init(&job->done, NULL);
     if (!job->helpers || !crew->max) {
         return;
     }
-    g_mutex_lock(&crew->mutex);
+    pthread_mutex_lock(&crew->mutex);
     job->link.data = job;
     g_queue_push_tail_link(&crew->jobs, &job->link);
     unsigned wanted = job->helpers;
     for (unsigned i = 0; i < MIN(wanted, crew->idle); i++) {
-        g_cond_signal(&crew->work);
+        pthread_cond_signal(&crew->work);
     }
     for (unsigned i = crew->idle; i < wanted && crew->threads < crew->max; i++) {
         crew_hire(crew);
     }
-    g_mutex_unlock(&crew->mutex);
+    pthread_mutex_unlock(&crew->mutex);
 }
 
 void crew_finish(Crew *crew, CrewJob *job)
 {
-    g_mutex_lock(&crew->mutex);
+    pthread_mutex_lock(&crew->mutex);
     job_work(crew, job);
     job_unqueue(crew, job);
     while (job->unfinished) {
-        g_cond_wait(&job->done, &crew->mutex);
+        pthread_cond_wait(&job->done, &crew->mutex);
     }
-    g_mutex_unlock(&crew->mutex);
-    g_cond_clear(&job->done);
+    pthread_mutex_unlock(&crew->mutex);
+    pthread_cond_destroy(&job->done);
 }

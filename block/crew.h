@@ -10,6 +10,7 @@
 #define SPINDLE_BLOCK_CREW_H
 
 #include <glib.h>
+#include <pthread.h>
 
 typedef struct Crew Crew;
 typedef struct CrewJob CrewJob;
@@ -19,7 +20,7 @@ struct CrewJob {
     unsigned count;
     /* private */
     unsigned next, unfinished, helpers;
-    GCond done;
+    pthread_cond_t done;
     GList link;
 };
 

@@ -3,16 +3,16 @@
 
 void range_lock_init(RangeLock *lock)
 {
-    g_mutex_init(&lock->mutex);
-    g_cond_init(&lock->changed);
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_cond_init(&lock->changed, NULL);
     lock->waiting = 0;
     lock->first = lock->last = NULL;
 }
 
 void range_lock_clear(RangeLock *lock)
 {
-    g_cond_clear(&lock->changed);
-    g_mutex_clear(&lock->mutex);
+    pthread_cond_destroy(&lock->changed);
+    pthread_mutex_destroy(&lock->mutex);
 }
 
 static bool conflict(const RangeHold *a, const RangeHold *b)
@@ -32,25 +32,25 @@ static bool must_wait(const RangeHold *hold)
 
 void range_lock_take(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive)
 {
-    g_mutex_lock(&lock->mutex);
+    pthread_mutex_lock(&lock->mutex);
     *hold = (RangeHold){.start = start, .end = end, .exclusive = exclusive, .prev = lock->last};
     *(lock->last ? &lock->last->next : &lock->first) = hold;
     lock->last = hold;
     while (must_wait(hold)) {
         lock->waiting++;
-        g_cond_wait(&lock->changed, &lock->mutex);
+        pthread_cond_wait(&lock->changed, &lock->mutex);
         lock->waiting--;
     }
-    g_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&lock->mutex);
 }
 
 void range_lock_release(RangeLock *lock, RangeHold *hold)
 {
-    g_mutex_lock(&lock->mutex);
+    pthread_mutex_lock(&lock->mutex);
     *(hold->prev ? &hold->prev->next : &lock->first) = hold->next;
     *(hold->next ? &hold->next->prev : &lock->last) = hold->prev;
     if (lock->waiting) {
-        g_cond_broadcast(&lock->changed);
+        pthread_cond_broadcast(&lock->changed);
     }
-    g_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&lock->mutex);
 }

@@ -9,6 +9,7 @@
 #define SPINDLE_BLOCK_RANGE_LOCK_H
 
 #include <glib.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,8 +21,8 @@ typedef struct RangeHold {
 } RangeHold;
 
 typedef struct RangeLock {
-    GMutex mutex;
-    GCond changed;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
     unsigned waiting;
     RangeHold *first, *last; /* held and waiting, in order of arrival */
 } RangeLock;

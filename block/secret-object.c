@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "block/luks-crypto.h"
@@ -21,9 +22,9 @@ typedef struct SecretObject {
 } SecretObject;
 
 static struct {
-    GMutex lock;
+    pthread_mutex_t lock;
     GQueue objects; /* in order of creation */
-} table;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void object_free(gpointer opaque)
 {
@@ -152,14 +153,14 @@ static Secret *load(Options *options, GError **error)
 
 static bool table_add(const char *id, Secret *secret, GError **error)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     bool taken = table_find(id) != NULL;
     if (!taken) {
         SecretObject *object = g_new0(SecretObject, 1);
         *object = (SecretObject){g_strdup(id), secret};
         g_queue_push_tail(&table.objects, object);
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     return !taken ||
            error_set(error, "attempt to add duplicate property '%s' to object (type 'container')", id);
 }
@@ -185,13 +186,13 @@ bool secret_object_add(Options *options, GError **error)
 
 bool secret_object_remove(const char *id, GError **error)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     GList *link = table_find(id);
     SecretObject *object = link ? link->data : NULL;
     if (link) {
         g_queue_delete_link(&table.objects, link);
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     if (!object) {
         return error_set(error, "object '%s' not found", id);
     }
@@ -201,14 +202,14 @@ bool secret_object_remove(const char *id, GError **error)
 
 Secret *secret_object_get(const char *id, GError **error)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     GList *link = table_find(id);
     Secret *secret = NULL;
     if (link) {
         const Secret *own = ((SecretObject *)link->data)->secret;
         secret = secret_new_copy(own->data, own->size);
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     if (!secret) {
         error_set(error, "No secret with id '%s'", id);
     }
@@ -218,11 +219,11 @@ Secret *secret_object_get(const char *id, GError **error)
 char **secret_object_list(void)
 {
     GStrvBuilder *ids = g_strv_builder_new();
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     for (GList *l = table.objects.head; l; l = l->next) {
         g_strv_builder_add(ids, ((SecretObject *)l->data)->id);
     }
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     char **list = g_strv_builder_end(ids);
     g_strv_builder_unref(ids);
     return list;
@@ -230,10 +231,10 @@ char **secret_object_list(void)
 
 void secret_object_clear(void)
 {
-    g_mutex_lock(&table.lock);
+    pthread_mutex_lock(&table.lock);
     GQueue old = table.objects;
     g_queue_init(&table.objects);
-    g_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&table.lock);
     g_queue_foreach(&old, (GFunc)(void (*)(void))object_free, NULL);
     g_queue_clear(&old);
 }
