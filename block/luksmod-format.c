@@ -2,7 +2,7 @@
  *
  * In the module: making headers and changing key slots, on the private copy.
  */
-#include "block/luksmod.h"
+#include "block/luksmod-slot.h"
 
 #include <errno.h>
 #include <string.h>
@@ -55,8 +55,13 @@ static int format_write(LuksHeader *header, const LuksFormat *format, bool detac
         }
         luks1.data_device = luks2.data_device = "/dev/null";
     }
-    return crypt_format(header->cd, format->version == 1 ? CRYPT_LUKS1 : CRYPT_LUKS2, format->cipher,
-                        format->mode, format->uuid, NULL, format->key_size,
+    bool easy = !strcmp(format->cipher, "aes");
+    const char *mode = easy ? format->mode : luksmod_standin_mode(format);
+    if (!mode) {
+        return -EINVAL;
+    }
+    return crypt_format(header->cd, format->version == 1 ? CRYPT_LUKS1 : CRYPT_LUKS2, "aes", mode,
+                        format->uuid, NULL, format->key_size,
                         format->version == 1 ? (void *)&luks1 : (void *)&luks2);
 }
 
@@ -73,7 +78,10 @@ static bool format_header(LuksHeader *header, const LuksFormat *format, bool det
     if (passphrase) {
         r = crypt_keyslot_add_by_volume_key(header->cd, 0, NULL, 0, text_of(passphrase), passphrase->size);
     }
-    return r >= 0 || luksmod_fail(header, r, error, "Could not add the key slot");
+    if (r < 0) {
+        return luksmod_fail(header, r, error, "Could not add the key slot");
+    }
+    return !strcmp(format->cipher, "aes") || luksmod_standin_finish(header, format, passphrase, error);
 }
 
 bool luksmod_header_format(int fd, const LuksFormat *format, bool detached, const Secret *passphrase,
@@ -83,11 +91,11 @@ bool luksmod_header_format(int fd, const LuksFormat *format, bool detached, cons
     if (!header) {
         return false;
     }
+    header->version = format->version;
     luksmod_lock();
     bool ok = format_header(header, format, detached, passphrase, error);
     luksmod_unlock();
     if (ok) {
-        header->version = format->version;
         ret_layout->payload = luksmod_header_payload_offset(header);
         luksmod_header_extent(header, &ret_layout->fixed, &ret_layout->total);
     }
@@ -167,9 +175,7 @@ static bool slot_opens(LuksHeader *header, int slot, const Secret *passphrase)
         return false;
     }
     g_autoptr(Secret) key = secret_new(size);
-    size_t length = size;
-    return crypt_volume_key_get(header->cd, slot, (char *)key->data, &length, text_of(passphrase),
-                                passphrase->size) >= 0;
+    return luksmod_slot_unlock(header, slot, passphrase, key) == 0;
 }
 
 static bool erase_slot(LuksHeader *header, int slot, GError **error)

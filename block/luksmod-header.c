@@ -14,7 +14,7 @@
 #include "util/checked.h"
 #include "util/error.h"
 
-static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t library_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 void luksmod_lock(void)
 {

@@ -5,6 +5,7 @@
  */
 #include "block/luksmod.h"
 #include "block/luksmod-json.h"
+#include "block/luksmod-slot.h"
 
 #include <errno.h>
 #include <string.h>
@@ -54,9 +55,18 @@ static bool slot_is_key(LuksHeader *header, int slot)
     return status == CRYPT_SLOT_ACTIVE || status == CRYPT_SLOT_ACTIVE_LAST;
 }
 
-/* 0, or -EPERM for a wrong passphrase, or another error. */
-static int slot_open(LuksHeader *header, int slot, const Secret *passphrase, Secret *key)
+int luksmod_slot_unlock(LuksHeader *header, int slot, const Secret *passphrase, Secret *key)
 {
+    size_t key_bytes;
+    g_autofree char *own = NULL;
+    const char *cipher = crypt_keyslot_get_encryption(header->cd, slot, &key_bytes);
+    if (!cipher || header->version == 1) {
+        own = g_strdup_printf("%s-%s", crypt_get_cipher(header->cd), crypt_get_cipher_mode(header->cd));
+        cipher = own;
+    }
+    if (!luksmod_cipher_is_easy(cipher)) {
+        return luksmod_slot_open(header, slot, passphrase, key);
+    }
     size_t size = key->size;
     int r = crypt_volume_key_get(header->cd, slot, (char *)key->data, &size, (const char *)passphrase->data,
                                  passphrase->size);
@@ -80,7 +90,7 @@ static bool unlock_key(LuksHeader *header, const Secret *passphrase, const LuksL
                 excess = over;
                 continue;
             }
-            int r = slot_open(header, slot, passphrase, volume->key);
+            int r = luksmod_slot_unlock(header, slot, passphrase, volume->key);
             if (!r) {
                 volume->slot = slot;
                 return true;
