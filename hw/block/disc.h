@@ -59,7 +59,8 @@ typedef struct DiscSession {
     uint32_t lead_out;   /* LBA */
 } DiscSession;
 
-typedef struct Disc {
+typedef struct Disc Disc;
+struct Disc {
     gint refs;
     uint16_t profile;
     uint8_t type;     /* READ DISC INFORMATION's: 00 CD-ROM or audio, 10 CD-i, 20 XA */
@@ -69,7 +70,7 @@ typedef struct Disc {
     DiscTrack tracks[DISC_MAX_TRACKS];
     char mcn[14];    /* 13 digits or empty */
     GBytes *cd_text; /* packs of 18 bytes, or NULL */
-} Disc;
+};
 
 /* One data track in one session: a plain image of 2048-byte sectors, the last one zero-padded if short. NULL
  * and an error for an empty image, or one that 32-bit addresses cannot reach. */

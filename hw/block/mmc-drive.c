@@ -144,6 +144,23 @@ static void set_disc(MmcDrive *drive, Disc *disc, bool announce)
     mmc_drive_medium_changed(drive);
 }
 
+/* Takes over the caller's reference of `disc`. */
+static void insert(MmcDrive *drive, BlockNode *node, Disc *disc, bool announce)
+{
+    const bool was_open = mmc_drive_tray_open(drive);
+    set_node(drive, node);
+    set_disc(drive, disc, announce);
+    if (was_open && !mmc_drive_tray_open(drive)) {
+        mmc_drive_tell_moved(drive, false);
+    }
+}
+
+void mmc_drive_insert_disc(MmcDrive *drive, BlockNode *node, Disc *disc, bool announce)
+{
+    insert(drive, node, disc_ref(disc), announce);
+    drive->plain = false;
+}
+
 bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **error)
 {
     Disc *disc = NULL;
@@ -153,12 +170,8 @@ bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **
             return false;
         }
     }
-    const bool was_open = mmc_drive_tray_open(drive);
-    set_node(drive, node);
-    set_disc(drive, disc, announce);
-    if (was_open && !mmc_drive_tray_open(drive)) {
-        mmc_drive_tell_moved(drive, false);
-    }
+    insert(drive, node, disc, announce);
+    drive->plain = true;
     return true;
 }
 
@@ -169,6 +182,9 @@ static void node_event(BlockNode *node, BlockEvent event, void *opaque)
     if (event == BLOCK_EVENT_EJECT_REQUEST) {
         tray_eject_request(&drive->tray);
         return;
+    }
+    if (event == BLOCK_EVENT_RESIZE && !drive->plain) {
+        return; /* what a disc image's tracks are does not change with its file */
     }
     Disc *disc = NULL;
     if (event != BLOCK_EVENT_GONE && block_medium_present(node)) {

@@ -5,8 +5,9 @@
 #include <string.h>
 #include "hw/block/mmc-transfer.h"
 
-#define RAW_SUB_BYTES 96
-#define Q_BYTES       16
+#define RAW_SUB_BYTES   96
+#define Q_BYTES         16
+#define SUBHEADER_BYTES 8
 
 static unsigned c2_bytes(const MmcFields *fields)
 {
@@ -18,19 +19,34 @@ static unsigned sub_bytes(const MmcFields *fields)
     return fields->sub == 0 ? 0 : fields->sub == 2 ? Q_BYTES : RAW_SUB_BYTES;
 }
 
+/* A sector without a sub-header still gives eight zeroes for it, as long as no user data is asked for
+ * (SFF-8020i table 99). */
+static bool has_empty_subheader(const MmcFields *fields, SectorType type)
+{
+    return fields->subheader && !fields->user && (type == SECTOR_TYPE_MODE1 || type == SECTOR_TYPE_MODE2);
+}
+
 /* The span of the raw sector that is chosen; false when there are holes in it. */
 static bool main_span(const MmcFields *fields, SectorType type, SectorField *ret_span)
 {
-    const SectorLayout *layout = sector_layout(type);
+    SectorLayout layout = *sector_layout(type);
+    if (type == SECTOR_TYPE_CDDA) { /* nothing but samples, whatever is chosen */
+        const bool any = fields->sync || fields->header || fields->subheader || fields->user || fields->edc;
+        *ret_span = any ? layout.user : (SectorField){0, 0};
+        return true;
+    }
+    if (fields->edc && !fields->user) {
+        return false;
+    }
+    if (has_empty_subheader(fields, type)) {
+        layout.subheader.length = SUBHEADER_BYTES;
+    }
     const struct {
         bool chosen;
         SectorField field;
     } parts[] = {
-        {fields->sync, layout->sync},
-        {fields->header, layout->header},
-        {fields->subheader, layout->subheader},
-        {fields->user, layout->user},
-        {fields->edc, layout->edc},
+        {fields->sync, layout.sync}, {fields->header, layout.header}, {fields->subheader, layout.subheader},
+        {fields->user, layout.user}, {fields->edc, layout.edc},
     };
     SectorField span = {0, 0};
     for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
@@ -128,6 +144,9 @@ int mmc_fields_build(const MmcFields *fields, const Disc *disc, const DiscTrack 
         return -1;
     }
     memcpy(out, &raw[span.offset], span.length);
+    if (has_empty_subheader(fields, type)) {
+        memset(&out[span.length - SUBHEADER_BYTES], 0, SUBHEADER_BYTES);
+    }
     memset(&out[span.length], 0, c2_bytes(fields));
     put_sub(fields, disc, track, lba, &out[span.length + c2_bytes(fields)]);
     return (int)(span.length + c2_bytes(fields) + sub_bytes(fields));

@@ -60,6 +60,7 @@ typedef struct MmcModePages {
 struct MmcDrive {
     char *id, *vendor, *product, *revision, *serial;
     BlockNode *node; /* what was inserted; may be without a medium if it is removable */
+    bool plain;      /* the disc is made from the node's bytes and nothing else */
     Disc *disc;      /* NULL unless a medium is in, tray open or not */
     Tray tray;
     MmcSense sense; /* of the last command, for REQUEST SENSE */
@@ -95,6 +96,7 @@ typedef struct MmcRead {
     uint32_t block_size;    /* bytes that each sector must give, else it is of the wrong type; 0: any */
     uint32_t skip, tail;    /* bytes not given of the first and of the last sector (block length 512) */
     bool discard;           /* read, but give nothing */
+    bool audio;             /* the first sector was; the others must be of that kind (MMC-6 6.19.2.2) */
     uint64_t suspect_end;   /* a read failed before this LBA: the sector is being searched for… */
     uint64_t chunk_sectors; /* … by reads of at most so many */
 } MmcRead;

@@ -174,6 +174,9 @@ static MmcStep transfer_step(MmcCommand *command)
     if (read->present->result < 0) {
         return search_error(command, sectors);
     }
+    if ((track->mode == DISC_AUDIO) != read->audio) { /* no read goes over from one kind to the other */
+        return mmc_fail(command, SENSE_ILLEGAL_TRACK_MODE);
+    }
     if (sectors < read->left && read->lba >= read->suspect_end && !read->next) {
         read->next = start_chunk(command, read->lba + sectors, read->left - sectors, &sense);
     }
@@ -190,6 +193,8 @@ MmcStep mmc_transfer_begin(MmcCommand *command, uint64_t lba, uint64_t sectors)
     read->disc = disc_ref(command->drive->disc);
     read->lba = lba;
     read->left = sectors;
+    const DiscTrack *track = disc_find_track(read->disc, (uint32_t)lba);
+    read->audio = track && track->mode == DISC_AUDIO;
     command->drive->power = 1;
     command->step = transfer_step;
     return MMC_STEP_AGAIN;

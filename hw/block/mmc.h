@@ -20,6 +20,7 @@
 #define MMC_CDB_SIZE   16
 #define MMC_SENSE_SIZE 18
 
+typedef struct Disc Disc;
 typedef struct MmcDrive MmcDrive;
 typedef struct MmcCommand MmcCommand;
 
@@ -95,10 +96,16 @@ void mmc_sense_encode(const MmcSense *sense, uint8_t out[MMC_SENSE_SIZE]);
 
 /* The operator's side: the monitor, the command line. */
 
-/* Puts a medium in, tray closed, as at power-on (`announce` false) or live (02/3A or 02/04 first, then 06/28:
- * see tray.h). NULL node: empties the drive. Takes its own reference. A node that cannot be a disc (no bytes)
- * is refused with an error. */
+/* Puts a medium in: as at power-on (`announce` false; the tray is closed then), or live: a closed tray shows
+ * 02/3A first, then 06/28 (see tray.h), and loses the guest's lock; an open one stays open with the disc in
+ * it until it is closed. NULL node: empties the drive. Takes its own reference. A node that cannot be a disc
+ * (no bytes) is refused with an error. */
 bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **error);
+
+/* The same for a disc that is more than one data track (disc.h), whose nodes may be several; `node` is the
+ * one to be named to users. Takes its own references. */
+void mmc_drive_insert_disc(MmcDrive *drive, BlockNode *node, Disc *disc, bool announce);
+
 BlockNode *mmc_drive_node(const MmcDrive *drive); /* NULL when empty; no reference */
 bool mmc_drive_tray_open(const MmcDrive *drive);
 bool mmc_drive_locked(const MmcDrive *drive); /* the guest's PREVENT is in force */
