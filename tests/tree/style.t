@@ -28,9 +28,8 @@ if ! "$formatter" --version 2>/dev/null | grep -q "version $wanted\."; then
     count=$((count + 1))
     echo "ok $count - layout of the C files # SKIP no clang-format $wanted here"
 elif [ ${#sources[@]} -gt 0 ]; then
-    for f in "${sources[@]}"; do
-        "$formatter" --dry-run -Werror "$f" >/dev/null 2>&1 || echo "$f: run clang-format-$wanted -i $f"
-    done | result 'layout of the C files'
+    "$formatter" --dry-run -Werror "${sources[@]}" 2>&1 | sed -n 's/^\([^ :]*\):\([0-9]*\):.*error.*/\1:\2: run clang-format -i/p' |
+        result 'layout of the C files'
 fi
 
 git ls-files -co --exclude-standard | while read -r f; do

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -24,6 +25,10 @@ import uuid
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.realpath(os.path.join(HERE, "..", "..", ".."))
 MARK = "SPINDLE_TEST_RUN"
+
+
+# A test that runs out of its time is told by SIGTERM; leave by way of every `with`, so that all is cleaned up.
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
 
 
 class GuestError(Exception):
