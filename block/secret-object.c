@@ -138,7 +138,7 @@ static Secret *load(Options *options, GError **error)
         return NULL;
     }
     if (!data && !file) {
-        error_set(error, "Must provide 'file' or 'data'");
+        error_set(error, "Either 'file' or 'data' must be provided");
         return NULL;
     }
     g_autoptr(Secret) raw = file ? read_file(file, error) : secret_new_copy(data, strlen(data));
