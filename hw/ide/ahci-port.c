@@ -187,6 +187,8 @@ bool ahci_port_control(AhciPort *port, uint8_t control)
 
 /* Link and reset. */
 
+static void port_arm_quiet(AhciPort *port);
+
 /* The device's first D2H FIS, as soon as the guest lets FISes in (10.1.1): no interrupt bit. */
 static void port_deliver_signature(AhciPort *port)
 {
@@ -199,6 +201,7 @@ static void port_deliver_signature(AhciPort *port)
     port->regs[AHCI_PX_TFD] = (uint32_t)port->device->tf.error << 8 | port->device->tf.status;
     fis_encode_d2h(fis, &port->device->tf, false);
     ahci_port_write_fis(port, AHCI_RFIS_D2H, fis, sizeof fis);
+    port_arm_quiet(port);
 }
 
 static void port_link_down(AhciPort *port)
@@ -265,18 +268,26 @@ static void port_cancel_quiet(AhciPort *port)
     port->quiet_pending = false;
 }
 
-/* What the registers then show (CR, FR, DET) changes when every write already under way has landed. */
+/* The port issues nothing until everything written so far has landed; a write that failed is then no longer
+ * laid at the next command's door. */
+static void port_arm_quiet(AhciPort *port)
+{
+    port_cancel_quiet(port);
+    port->quiet = (PciFence){.done = port_quiet_done};
+    port->quiet_pending = true;
+    ahci_fence(port->ahci, &port->quiet);
+}
+
+/* After commands were abandoned: what the registers show of it (CR, FR, DET) changes when no write of theirs
+ * can land any more. */
 static void port_quiesce(AhciPort *port)
 {
     PciHost *host = port->ahci->pci.host;
 
-    port_cancel_quiet(port);
     if (host && !ahci_others_busy(port->ahci, port)) {
         host->ops->dma_drop(host);
     }
-    port->quiet = (PciFence){.done = port_quiet_done};
-    port->quiet_pending = true;
-    ahci_fence(port->ahci, &port->quiet);
+    port_arm_quiet(port);
 }
 
 void ahci_port_link(AhciPort *port, bool announce)
@@ -288,9 +299,13 @@ void ahci_port_link(AhciPort *port, bool announce)
     }
 }
 
+/* What was issued to a device that has gone is not for the next one: the guest has to clear ST. */
 void ahci_port_unplug(AhciPort *port)
 {
     port_abandon_all(port);
+    if (port->state != AHCI_PORT_STOPPED) {
+        port->state = AHCI_PORT_ERROR;
+    }
     port_link_down(port);
     port->link_due = false;
     port->device = NULL;

@@ -8,15 +8,13 @@
 
 #define TABLE_PRDS 2040
 
-AhciRig *ahci_rig_new(bool delayed)
+AhciRig *ahci_rig_new_device(bool delayed, IdeDevice *device)
 {
     AhciRig *rig = g_new0(AhciRig, 1);
-    IdeIdentity identity = {.serial = "QM00001", .model = "RIG DVD", .firmware = "2.5+"};
 
     rig->ahci = ahci_new(6);
     rig->pci = ahci_pci(rig->ahci);
-    rig->drive = fake_mmc_new(&rig->mmc);
-    rig->device = atapi_new(rig->drive, &identity);
+    rig->device = device;
     g_assert_true(ahci_attach(rig->ahci, 0, rig->device));
     rig->host = fake_host_new(rig->pci, delayed);
     pci_config_write(rig->pci, 4, 2, 6);
@@ -31,7 +29,9 @@ void ahci_rig_free(AhciRig *rig)
     fake_host_free(rig->host);
     ahci_free(rig->ahci);
     ide_device_free(rig->device);
-    fake_mmc_free(rig->drive);
+    if (rig->free_drive) {
+        rig->free_drive(rig->drive);
+    }
     g_free(rig);
 }
 
@@ -148,24 +148,7 @@ void rig_settle(AhciRig *rig)
 {
     do {
         fake_host_drain(rig->host);
-    } while (fake_mmc_step(rig->mmc) || !fake_host_idle(rig->host));
-}
-
-void rig_cdb(uint8_t *cdb, uint8_t op, uint32_t start, uint32_t len)
-{
-    memset(cdb, 0, MMC_CDB_SIZE);
-    cdb[0] = op;
-    store_be32(cdb + 2, start);
-    store_be32(cdb + 6, len);
-}
-
-void rig_check_pattern(AhciRig *rig, uint64_t addr, uint32_t start, uint64_t from, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (rig->host->ram[addr + i] != fake_mmc_pattern(start, from + i)) {
-            g_error("byte %zu of %zu at %#" G_GINT64_MODIFIER "x differs", i, len, addr);
-        }
-    }
+    } while ((rig->step && rig->step(rig)) || !fake_host_idle(rig->host));
 }
 
 void rig_check_done(AhciRig *rig, unsigned port, unsigned slot, uint32_t is, uint32_t tfd)

@@ -18,9 +18,12 @@ typedef struct AhciRig {
     FakeHost *host;
     AhciController *ahci;
     PciDevice *pci;
-    MmcDrive *drive; /* on port 0 */
-    FakeMmc *mmc;
-    IdeDevice *device;
+    IdeDevice *device; /* on port 0; the rig frees it */
+    bool (*step)(
+        struct AhciRig *rig); /* lets something beside DMA happen; false: nothing to do. May be NULL */
+    MmcDrive *drive;
+    void (*free_drive)(MmcDrive *drive); /* may be NULL */
+    FakeMmc *mmc;                        /* NULL unless made by ahci_rig_new() */
 } AhciRig;
 
 typedef struct RigPrd {
@@ -29,6 +32,8 @@ typedef struct RigPrd {
 } RigPrd;
 
 /* Memory space and bus mastering on, MSI on, ports not started. */
+AhciRig *ahci_rig_new_device(bool delayed, IdeDevice *device);
+/* The same with a packet device on a FakeMmc (ahci-rig-fake.c). */
 AhciRig *ahci_rig_new(bool delayed);
 void ahci_rig_free(AhciRig *rig);
 
