@@ -203,8 +203,9 @@ static void input_collect_fds(VfuConn *conn, struct msghdr *msg)
     }
 }
 
-/* Reads once; false: nothing there, or the connection is over. */
-static bool input_receive(VfuConn *conn)
+/* Reads once; false: nothing there, or the connection is over. *ret_more: there may be more to read at once.
+ */
+static bool input_receive(VfuConn *conn, bool *ret_more)
 {
     VfuInput *in = &conn->in;
     union {
@@ -230,6 +231,7 @@ static bool input_receive(VfuConn *conn)
     in->end += n;
     input_collect_fds(conn, &msg);
     conn->broken |= (msg.msg_flags & MSG_CTRUNC) != 0;
+    *ret_more = (size_t)n == iov.iov_len;
     return !conn->broken;
 }
 
@@ -241,6 +243,7 @@ static bool output_is_full(const VfuConn *conn)
 void vfu_conn_process(VfuConn *conn)
 {
     VfuServer *server = conn->server;
+    bool more = true;
 
     for (unsigned reads = 0; !conn->broken; reads++) {
         while (!output_is_full(conn) && input_handle_one(conn)) {
@@ -252,7 +255,7 @@ void vfu_conn_process(VfuConn *conn)
             }
             continue;
         }
-        if (conn->broken || reads >= READS_PER_TURN || !input_receive(conn)) {
+        if (conn->broken || !more || reads >= READS_PER_TURN || !input_receive(conn, &more)) {
             break;
         }
     }
@@ -318,13 +321,19 @@ static gboolean conn_dispatch(GSource *source, GSourceFunc callback, gpointer da
 {
     VfuConn *conn = (VfuConn *)source;
 
+    if (conn->dispatching) {
+        return G_SOURCE_CONTINUE; /* a loop inside of a callback of ours: messages are handled in order or not
+                                     at all */
+    }
+    conn->dispatching = true;
     conn->server->stats.wakeups++;
     conn->hot = true;
     vfu_dma_run_fences(conn->server);
     if (conn->out.blocked) {
         vfu_out_flush(conn);
     }
-    vfu_conn_process(conn);
+    vfu_conn_process(conn); /* may end the connection; the structure stays until this returns */
+    conn->dispatching = false;
     return G_SOURCE_CONTINUE;
 }
 
@@ -357,6 +366,9 @@ VfuConn *vfu_conn_new(VfuServer *server, int fd)
     conn->fd_tag = g_source_add_unix_fd(&conn->source, fd, G_IO_IN | G_IO_HUP | G_IO_ERR);
     g_source_set_static_name(&conn->source, "vfio-user");
     g_source_set_priority(&conn->source, G_PRIORITY_HIGH);
+    /* Else GLib takes the descriptor out of its poll and puts it back around each dispatch, and wakes itself
+     * up by four system calls to notice. */
+    g_source_set_can_recurse(&conn->source, TRUE);
     g_source_attach(&conn->source, server->context);
     return conn;
 }

@@ -115,6 +115,7 @@ struct VfuConn {
     VfuServer *server;
     int fd;
     bool negotiated;
+    bool dispatching;
     bool broken;
     bool hot; /* traffic may go on at once */
     GIOCondition watched;
