@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * From QEMU's command line to a plan: which drives Spindle serves and how, and the command line that QEMU is
+ * left with. Pure but for the hooks, which the caller gives (files are looked at through them only). Any
+ * thread.
+ *
+ * The steps, each in its file: plan-drives.c finds the drives and their nodes and drops them from QEMU's
+ * line; plan-place.c gives each a port of a controller and adds the vfio-user-pci devices; plan-memory.c makes
+ * the guest's memory shareable; plan-boot.c keeps the boot order.
+ */
+#ifndef SPINDLE_SYSTEM_PLAN_H
+#define SPINDLE_SYSTEM_PLAN_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include "util/options.h"
+
+typedef struct PlanHooks {
+    /* Whether the block layer has this driver. */
+    bool (*has_driver)(const char *driver);
+    /* block_options_from_filename(). */
+    Options *(*options_from_filename)(const char *filename, GError **error);
+    /* What QEMU's format probing would find in the file, as a driver's name; "raw" when it is no disk image
+     * format or cannot be opened. */
+    const char *(*probe_format)(const char *filename);
+    /* Whether the file given to -bios is UEFI rather than SeaBIOS. */
+    bool (*firmware_is_uefi)(const char *filename);
+    bool (*is_directory)(const char *path);
+} PlanHooks;
+
+/* One option for the drive process, and the words of the user's that it comes from (for messages). */
+typedef struct PlanArg {
+    char *name;   /* "--blockdev" */
+    char *arg;    /* JSON, or NULL */
+    char *origin; /* "-cdrom x.iso", or NULL */
+} PlanArg;
+
+typedef struct Plan {
+    bool serves;        /* false: nothing for Spindle here, QEMU gets its arguments as they came */
+    bool daemonize;     /* -daemonize */
+    bool timestamp;     /* -msg timestamp=on */
+    char **qemu_argv;   /* without argv[0] */
+    GPtrArray *drive;   /* PlanArg: the drive process's options in order */
+    GPtrArray *sockets; /* char *: paths in `socket_dir`, one a controller */
+    GPtrArray *notes;   /* char *: what was changed beyond the drives themselves, for -d spindle */
+} Plan;
+
+/* argv without argv[0]; `socket_dir` is a folder that need not exist yet. NULL and an error that begins with
+ * the option ("-cdrom b: drive with bus=2, unit=0 (index=2) exists"). */
+Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks *hooks, GError **error);
+void plan_free(Plan *plan); /* NULL is allowed */
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+
+#endif
