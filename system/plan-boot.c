@@ -168,7 +168,9 @@ static void order_seabios(PlanDraft *draft)
 /* UEFI: one bootindex a controller, so further drives that have one get a controller of their own. */
 static void order_uefi(PlanDraft *draft)
 {
-    for (guint i = 0; i < draft->controllers->len; i++) {
+    guint n = draft->controllers->len; /* without those that come to be here */
+
+    for (guint i = 0; i < n; i++) {
         PlanController *controller = g_ptr_array_index(draft->controllers, i);
         for (int port = 0; port < PLAN_PORTS; port++) {
             PlanDrive *drive = controller->ports[port];
