@@ -134,6 +134,9 @@ bool block_shutdown(unsigned timeout_ms);
  * only fail with -EBUSY. */
 bool block_claim_write(BlockNode *node, GError **error);
 
+/* Whether `driver=` may be this. Any thread. */
+bool block_has_driver(const char *name);
+
 /* The node-name, user-given or generated (`#block042`). */
 const char *block_name(const BlockNode *node);
 

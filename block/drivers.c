@@ -35,3 +35,8 @@ const BlockDriver *block_driver_find(const char *name)
     }
     return NULL;
 }
+
+bool block_has_driver(const char *name)
+{
+    return block_driver_find(name) != NULL;
+}

@@ -7,6 +7,7 @@
 #include "system/plan-int.h"
 #include <stdlib.h>
 #include <string.h>
+#include "system/drive-props.h"
 #include "util/error.h"
 
 int plan_ide_buses(const PlanDraft *draft)
@@ -175,8 +176,8 @@ static bool take_ide_drives(PlanDraft *draft, GError **error)
         }
         index = bus * units + unit;
         if (used & 1u << index) {
-            return error_set(error, "%s: drive with bus=%d, unit=%d (index=%d) exists", item->origin, bus, unit,
-                             index);
+            return error_set(error, "%s: drive with bus=%d, unit=%d (index=%d) exists", item->origin, bus,
+                             unit, index);
         }
         used |= 1u << index;
         if (cmd_item_is(item, "cdrom") || options) {
@@ -186,23 +187,12 @@ static bool take_ide_drives(PlanDraft *draft, GError **error)
     return true;
 }
 
-/* The properties of QEMU's ide-cd. */
-static const char *const ide_cd_props[] = {
-    "account-failed",      "account-invalid",     "backend_defaults", "bootindex",
-    "bus",                 "discard_granularity", "drive",            "driver",
-    "id",                  "logical_block_size",  "min_io_size",      "model",
-    "opt_io_size",         "physical_block_size", "rerror",           "serial",
-    "share-rw",            "stats-intervals",     "unit",             "ver",
-    "werror",              "win2k-install-hack",  "write-cache",      "wwn",
-    NULL,
-};
-
 static bool props_are_known(Options *props)
 {
     g_auto(GStrv) keys = options_keys(props);
 
     for (char **key = keys; *key; key++) {
-        if (!g_strv_contains(ide_cd_props, *key)) {
+        if (!g_strv_contains(drive_prop_names, *key)) {
             return false;
         }
     }
@@ -314,8 +304,8 @@ static bool source_is_free(CmdItem *source, CmdItem *device, GError **error)
                          "another device (did you need 'if=none' in the drive options?)",
                          device->origin, id);
     }
-    return !source->taken || error_set(error, "%s: Drive '%s' is already in use by another device",
-                                       device->origin, id);
+    return !source->taken ||
+           error_set(error, "%s: Drive '%s' is already in use by another device", device->origin, id);
 }
 
 /* The node name that the drive gets, or NULL: it is not for Spindle. */
@@ -359,8 +349,7 @@ static bool device_is_sound(PlanDraft *draft, Options *options)
     if (controller && strcmp(controller, "ide")) {
         units = 1;
     }
-    return props_are_known(options) &&
-           options_get_uint(options, "unit", 0, units - 1, 0, &unit, NULL) &&
+    return props_are_known(options) && options_get_uint(options, "unit", 0, units - 1, 0, &unit, NULL) &&
            options_get_uint(options, "bootindex", 0, INT32_MAX, 0, &bootindex, NULL);
 }
 
@@ -419,7 +408,8 @@ static bool take_device(PlanDraft *draft, CmdItem *item, GError **error)
 }
 
 /* One id, one device: QEMU no longer sees those that are taken. */
-static bool check_ids(PlanDraft *draft, const char *option, const char *key, const char *format, GError **error)
+static bool check_ids(PlanDraft *draft, const char *option, const char *key, const char *format,
+                      GError **error)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
 

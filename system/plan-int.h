@@ -15,21 +15,21 @@ typedef enum { ACCEL_TCG, ACCEL_KVM, ACCEL_UNSURE } Accel;
 
 /* A drive that Spindle takes over. */
 typedef struct PlanDrive {
-    CmdItem *source;  /* the -drive or -cdrom that it comes from, or NULL */
-    CmdItem *device;  /* the -device, or NULL for if=ide drives */
-    Options *props;   /* properties for --device, without driver, bus, unit and bootindex */
-    char *node;       /* node name, NULL: empty */
-    char *bus;        /* QEMU's bus as the user wrote it ("ide.1", "sata1.0"), or NULL: wherever */
-    int unit;         /* -1: not given */
-    int bootindex;    /* -1: none */
-    int index;        /* of if=ide drives: QEMU's own numbering, else -1 */
+    CmdItem *source;    /* the -drive or -cdrom that it comes from, or NULL */
+    CmdItem *device;    /* the -device, or NULL for if=ide drives */
+    Options *props;     /* properties for --device, without driver, bus, unit and bootindex */
+    char *node;         /* node name, NULL: empty */
+    char *bus;          /* QEMU's bus as the user wrote it ("ide.1", "sata1.0"), or NULL: wherever */
+    int unit;           /* -1: not given */
+    int bootindex;      /* -1: none */
+    int index;          /* of if=ide drives: QEMU's own numbering, else -1 */
     const char *origin; /* an item's */
 } PlanDrive;
 
 typedef struct PlanController {
-    char *id;      /* of the vfio-user-pci device, and of the drive process's controller */
-    char *user_id; /* QEMU's controller that it stands for: "ide" (built in) or an ahci device's id */
-    CmdItem *replaces;  /* the user's -device ahci, if all its drives are ours */
+    char *id;          /* of the vfio-user-pci device, and of the drive process's controller */
+    char *user_id;     /* QEMU's controller that it stands for: "ide" (built in) or an ahci device's id */
+    CmdItem *replaces; /* the user's -device ahci, if all its drives are ours */
     PlanDrive *ports[PLAN_PORTS];
     int bootindex; /* -1: none */
 } PlanController;

@@ -8,9 +8,9 @@
 /* Options whose argument may be a question; QEMU answers and exits. */
 static bool item_asks_for_help(const CmdItem *item)
 {
-    static const char *const askable[] = {"device", "machine", "M",     "cpu",      "accel",   "object",
-                                          "netdev", "nic",     "net",   "chardev",  "audio",   "audiodev",
-                                          "drive",  "display", "vga",   "d",        "trace",   "tpmdev",
+    static const char *const askable[] = {"device", "machine", "M",     "cpu",       "accel",    "object",
+                                          "netdev", "nic",     "net",   "chardev",   "audio",    "audiodev",
+                                          "drive",  "display", "vga",   "d",         "trace",    "tpmdev",
                                           "numa",   "smp",     "audio", "usbdevice", "blockdev", NULL};
 
     if (cmd_item_is(item, "h") || cmd_item_is(item, "help") || cmd_item_is(item, "version")) {

@@ -132,10 +132,30 @@ void plan_keep_shared_nodes(PlanDraft *draft)
 
 /* -drive keys that are not the format driver's. */
 static const char *const drive_keys[] = {
-    "file",      "if",           "bus",            "unit",   "index",        "media",
-    "format",    "driver",       "id",             "cache",  "aio",          "readonly",
-    "read-only", "discard",      "detect-zeroes",  "werror", "rerror",       "cache.direct",
-    "snapshot",  "cache.no-flush", "cache.writeback", "node-name", "auto-read-only", NULL,
+    "file",
+    "if",
+    "bus",
+    "unit",
+    "index",
+    "media",
+    "format",
+    "driver",
+    "id",
+    "cache",
+    "aio",
+    "readonly",
+    "read-only",
+    "discard",
+    "detect-zeroes",
+    "werror",
+    "rerror",
+    "cache.direct",
+    "snapshot",
+    "cache.no-flush",
+    "cache.writeback",
+    "node-name",
+    "auto-read-only",
+    NULL,
 };
 
 /* cache= as the two properties that block nodes know. False: QEMU will name the mistake. */
@@ -249,7 +269,7 @@ PlanSource plan_drive_source(PlanDraft *draft, CmdItem *item, Options **ret_node
     const char *file = options_get(drive, "file");
     if ((!file || !file[0]) && !options_has_prefix(drive, "file.driver")) {
         return options_has(drive, "format") || options_has(drive, "driver") ? PLAN_SOURCE_OTHER
-                                                                             : PLAN_SOURCE_EMPTY;
+                                                                            : PLAN_SOURCE_EMPTY;
     }
     if (!node_set_file(draft, node, drive) || !node_set_format(draft, node, drive) ||
         !node_set_drive_switches(node, drive)) {

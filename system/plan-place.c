@@ -97,8 +97,8 @@ static bool controller_has_others(PlanDraft *draft, const char *id)
 /* What an ahci device may have for a vfio-user-pci device to stand in for it. */
 static bool ahci_is_replaceable(CmdItem *item)
 {
-    static const char *const keys[] = {"driver", "id",           "bus",    "addr",    "multifunction",
-                                       "busnr",  "acpi-index",   "rombar", "romfile", NULL};
+    static const char *const keys[] = {"driver", "id",         "bus",    "addr",    "multifunction",
+                                       "busnr",  "acpi-index", "rombar", "romfile", NULL};
     g_auto(GStrv) used = options_keys(item->parsed);
 
     for (char **key = used; *key; key++) {

@@ -5,8 +5,8 @@
  * thread.
  *
  * The steps, each in its file: plan-drives.c finds the drives and their nodes and drops them from QEMU's
- * line; plan-place.c gives each a port of a controller and adds the vfio-user-pci devices; plan-memory.c makes
- * the guest's memory shareable; plan-boot.c keeps the boot order.
+ * line; plan-place.c gives each a port of a controller and adds the vfio-user-pci devices; plan-memory.c
+ * makes the guest's memory shareable; plan-boot.c keeps the boot order.
  */
 #ifndef SPINDLE_SYSTEM_PLAN_H
 #define SPINDLE_SYSTEM_PLAN_H

@@ -13,6 +13,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <sys/types.h>
 #include "hw/pci/pci-device.h"
 
 typedef struct VfuServer VfuServer;
@@ -46,6 +47,9 @@ typedef void (*VfuNotify)(VfuServer *server, bool connected, void *opaque);
 void vfu_server_set_notify(VfuServer *server, VfuNotify notify, void *opaque);
 
 bool vfu_server_is_connected(const VfuServer *server);
+
+/* The client's process, as it was when it connected; 0: no client, or the kernel does not tell. */
+pid_t vfu_server_client_pid(const VfuServer *server);
 
 /* The way of writing guest memory in use with the present client: MMAP or MESSAGE (as asked for, or AUTO,
  * while there is none). */

@@ -221,6 +221,8 @@ bool vfu_dma_fences_ready(const VfuServer *server);
 void vfu_dma_abort_reads(VfuConn *conn);
 
 /* vfu-peer.c */
+/* 0: not known. */
+pid_t vfu_peer_pid(int fd);
 /* True when the process at the other end of the socket is known to have a KVM virtual machine open. */
 bool vfu_peer_has_kvm(int fd);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Who is at the other end of the socket: only whether it runs its guest on KVM, which decides how guest
- * memory may be written. Not knowing (another user's process, another PID namespace, no /proc) is answered
- * like no.
+ * Who is at the other end of the socket: its process, and whether it runs its guest on KVM, which decides how
+ * guest memory may be written. Not knowing (another user's process, another PID namespace, no /proc) is
+ * answered like no.
  */
 #include "hw/remote/vfu-int.h"
 
@@ -22,15 +22,22 @@ static bool fd_is_kvm_vm(int dir, const char *name)
     return n == sizeof VM_INODE - 1 && memcmp(target, VM_INODE, n) == 0;
 }
 
-bool vfu_peer_has_kvm(int fd)
+pid_t vfu_peer_pid(int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0) {
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid <= 0 ? 0 : peer.pid;
+}
+
+bool vfu_peer_has_kvm(int fd)
+{
+    pid_t pid = vfu_peer_pid(fd);
+
+    if (pid == 0) {
         return false;
     }
-    g_autofree char *path = g_strdup_printf("/proc/%ld/fd", (long)peer.pid);
+    g_autofree char *path = g_strdup_printf("/proc/%ld/fd", (long)pid);
     DIR *dir = opendir(path);
     if (!dir) {
         return false;

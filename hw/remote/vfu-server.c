@@ -251,6 +251,11 @@ void vfu_server_set_notify(VfuServer *server, VfuNotify notify, void *opaque)
     server->notify_opaque = opaque;
 }
 
+pid_t vfu_server_client_pid(const VfuServer *server)
+{
+    return server->conn ? vfu_peer_pid(server->conn->fd) : 0;
+}
+
 bool vfu_server_is_connected(const VfuServer *server)
 {
     return server->conn;

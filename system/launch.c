@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "system/launch.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "system/lifeline.h"
+#include "util/cleanup.h"
+#include "util/error.h"
+
+#define LIFELINE_FD 3  /* in the drive process */
+#define FOLDER_MAX  80 /* leaves room for a socket's name in sun_path */
+#define ARGS_BEFORE 3  /* argv[0], --lifeline and its argument */
+
+char *launch_choose_folder(GError **error)
+{
+    const char *places[] = {g_getenv("XDG_RUNTIME_DIR"), "/run", g_getenv("TMPDIR"), "/tmp"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        if (places[i] && places[i][0] == '/' && access(places[i], W_OK | X_OK) == 0) {
+            g_autofree char *name = g_strdup_printf("spindle-%ld-%08x", (long)getpid(), g_random_int());
+            g_autofree char *path = g_build_filename(places[i], name, NULL);
+            if (strlen(path) <= FOLDER_MAX) {
+                return g_steal_pointer(&path);
+            }
+        }
+    }
+    error_set(
+        error,
+        "No folder for the drives' sockets: XDG_RUNTIME_DIR, /run, TMPDIR and /tmp cannot be written to");
+    return NULL;
+}
+
+/* The drive process's argv; option i of the plan is at ARGS_BEFORE + 2 * i. */
+static char **drive_argv(const Plan *plan, const char *folder)
+{
+    GPtrArray *argv = g_ptr_array_new();
+    g_autoptr(Options) lifeline = options_new();
+    g_autofree char *fd = g_strdup_printf("%d", LIFELINE_FD);
+
+    options_set(lifeline, "fd", fd);
+    options_set(lifeline, "folder", folder);
+    options_set(lifeline, "quiet", plan->daemonize ? "on" : "off");
+    g_ptr_array_add(argv, g_strdup("spindled"));
+    g_ptr_array_add(argv, g_strdup("--lifeline"));
+    g_ptr_array_add(argv, options_to_string(lifeline));
+    for (guint i = 0; i < plan->drive->len; i++) {
+        const PlanArg *arg = g_ptr_array_index(plan->drive, i);
+        g_ptr_array_add(argv, g_strdup(arg->name));
+        g_ptr_array_add(argv, g_strdup(arg->arg));
+    }
+    g_ptr_array_add(argv, NULL);
+    return (char **)g_ptr_array_free(argv, false);
+}
+
+/* In the child: nothing of the caller's but standard error goes along, and no terminal's signals. Only
+ * async-signal-safe calls. */
+static void become_drive_process(char **argv, int lifeline)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    setsid();
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) {
+        _exit(127);
+    }
+    if (lifeline == LIFELINE_FD) {
+        fcntl(lifeline, F_SETFD, 0);
+    } else if (dup2(lifeline, LIFELINE_FD) < 0) {
+        _exit(127);
+    }
+    close_range(LIFELINE_FD + 1, ~0u, 0);
+    execv("/proc/self/exe", argv);
+    _exit(127);
+}
+
+static void set_launch_error(const Plan *plan, int index, const char *message, GError **error)
+{
+    int n = index >= ARGS_BEFORE ? (index - ARGS_BEFORE) / 2 : -1;
+    const PlanArg *arg = n >= 0 && n < (int)plan->drive->len ? g_ptr_array_index(plan->drive, n) : NULL;
+
+    if (!message) {
+        error_set(error, "The drive process ended before it was ready");
+    } else if (arg && arg->origin) {
+        error_set(error, "%s: %s", arg->origin, message);
+    } else {
+        error_set(error, "%s", message);
+    }
+}
+
+static void wait_for_end(GPid pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+gboolean launch_drives(const Plan *plan, const char *folder, int *ret_fd, GPid *ret_pid, GError **error)
+{
+    g_auto(GStrv) argv = drive_argv(plan, folder);
+    auto_fd ours = -1, theirs = -1;
+    g_autofree char *message = NULL;
+    int index;
+
+    if (!lifeline_pair(&ours, &theirs, error)) {
+        return false;
+    }
+    if (mkdir(folder, 0700) < 0) {
+        return error_set_errno(error, errno, "Could not make the folder '%s'", folder);
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        become_drive_process(argv, theirs);
+    }
+    close(steal_fd(&theirs));
+    if (pid < 0) {
+        rmdir(folder);
+        return error_set_errno(error, errno, "Could not fork");
+    }
+    if (!lifeline_wait(ours, &index, &message)) {
+        set_launch_error(plan, index, message, error);
+        wait_for_end(pid);
+        rmdir(folder);
+        return false;
+    }
+    *ret_fd = steal_fd(&ours);
+    *ret_pid = pid;
+    return true;
+}
+
+void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GError **error)
+{
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+
+    g_ptr_array_add(argv, (char *)program);
+    for (char **arg = plan->qemu_argv; *arg; arg++) {
+        g_ptr_array_add(argv, *arg);
+    }
+    g_ptr_array_add(argv, NULL);
+    execv(program, (char **)argv->pdata);
+    error_set_errno(error, errno, "Could not run '%s'", program);
+    if (fd >= 0) {
+        close(fd);
+        wait_for_end(pid);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Starts the drive process and becomes QEMU.
+ */
+#ifndef SPINDLE_SYSTEM_LAUNCH_H
+#define SPINDLE_SYSTEM_LAUNCH_H
+
+#include <glib.h>
+#include "system/plan.h"
+
+/* A name for the private folder of the sockets, not made yet: in $XDG_RUNTIME_DIR, /run, $TMPDIR or /tmp,
+ * the first that can be written to. The caller's; NULL and an error when there is none. */
+char *launch_choose_folder(GError **error);
+
+/* Starts the drive process with the plan's drives and waits until it is ready. On success *ret_fd must stay
+ * open, across exec too, for as long as the machine lives: its end ends the drive process. On failure nothing
+ * is left behind, and the error names the user's option. */
+gboolean launch_drives(const Plan *plan, const char *folder, int *ret_fd, GPid *ret_pid, GError **error);
+
+/* Becomes `program`. Returns only on failure, with an error; the drive process (if fd is not -1) is ended. */
+void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GError **error);
+
+#endif

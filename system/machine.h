@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The drive process's content: secrets, block nodes, controllers with their sockets, drives. Each machine_add
+ * call takes parsed options and reports the first mistake in QEMU's words. Loop thread, before and while the
+ * loop runs.
+ */
+#ifndef SPINDLE_SYSTEM_MACHINE_H
+#define SPINDLE_SYSTEM_MACHINE_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include "util/options.h"
+
+typedef struct Machine Machine;
+
+Machine *machine_new(void);
+
+/* Disconnects clients, removes the sockets, lets go of the nodes. NULL is allowed. */
+void machine_free(Machine *machine);
+
+/* `qom-type=secret,id=…` */
+bool machine_add_object(Machine *machine, Options *options, GError **error);
+
+/* A block node; opening may block. */
+bool machine_add_node(Machine *machine, Options *options, GError **error);
+
+/* `path=…[,id=…][,controller=ahci][,dma=…]`; the first controller's id is "ide" by default. */
+bool machine_add_controller(Machine *machine, Options *options, GError **error);
+
+/* `driver=ide-cd,…` */
+bool machine_add_device(Machine *machine, Options *options, GError **error);
+
+/* Lets clients connect to the controllers' sockets. */
+/* *ret_failed: the index, in order of addition, of the controller that cannot. */
+bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error);
+
+/* The process of one of the present clients, 0: there is none. */
+pid_t machine_client_pid(const Machine *machine);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Machine, machine_free)
+
+#endif

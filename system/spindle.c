@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The emulator command line.
+ */
+#include "system/programs.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "block/block.h"
+#include "system/engine.h"
+#include "system/launch.h"
+#include "system/plan.h"
+#include "util/cleanup.h"
+#include "util/log.h"
+
+/* Read without waiting for whatever a FIFO or a device would do. */
+static ssize_t read_head(const char *filename, uint8_t *buf, size_t size, off_t offset)
+{
+    auto_fd fd = open(filename, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
+        return -1;
+    }
+    return pread(fd, buf, size, offset < 0 ? info.st_size + offset : offset);
+}
+
+/* Formats that QEMU recognises by these bytes. A disc never has them: its first sectors are a boot record or
+ * zeros. */
+static const char *probe_format(const char *filename)
+{
+    static const struct {
+        const char *name;
+        unsigned offset;
+        const char *magic;
+        unsigned size;
+    } formats[] = {
+        {"qcow2", 0, "QFI\xfb", 4},
+        {"vmdk", 0, "KDMV", 4},
+        {"vmdk", 0, "COWD", 4},
+        {"vdi", 0x40, "\x7f\x10\xda\xbe", 4},
+        {"vpc", 0, "conectix", 8},
+        {"vhdx", 0, "vhdxfile", 8},
+        {"qed", 0, "QED\0", 4},
+        {"parallels", 0, "WithoutFreeSpace", 16},
+        {"parallels", 0, "WithouFreSpacExt", 16},
+        {"luks", 0, "LUKS\xba\xbe", 6},
+        {"cloop", 0, "#!/bin/sh\n#V2.0 Format\n", 24},
+        {"bochs", 0, "Bochs Virtual HD Image", 22},
+    };
+    uint8_t head[128] = {0}, tail[512] = {0};
+
+    if (read_head(filename, head, sizeof head, 0) < 0) {
+        return "raw";
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
+        if (!memcmp(head + formats[i].offset, formats[i].magic, formats[i].size)) {
+            return formats[i].name;
+        }
+    }
+    if (read_head(filename, tail, sizeof tail, -512) == 512 && !memcmp(tail, "koly", 4)) {
+        return "dmg";
+    }
+    return "raw";
+}
+
+/* A UEFI image begins with a firmware volume. A name without a folder may be QEMU's to find. */
+static bool firmware_is_uefi(const char *filename)
+{
+    uint8_t head[0x2c];
+
+    if (read_head(filename, head, sizeof head, 0) == (ssize_t)sizeof head) {
+        return !memcmp(head + 0x28, "_FVH", 4);
+    }
+    return strstr(filename, "OVMF") || strstr(filename, "edk2");
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static const PlanHooks hooks = {
+    .has_driver = block_has_driver,
+    .options_from_filename = block_options_from_filename,
+    .probe_format = probe_format,
+    .firmware_is_uefi = firmware_is_uefi,
+    .is_directory = is_directory,
+};
+
+static int fail(GError *error)
+{
+    log_gerror(error, NULL);
+    return 1;
+}
+
+int spindle_main(int argc, char **argv)
+{
+    GError *error = NULL;
+    int fd = -1;
+    GPid pid = 0;
+
+    log_set_program(argv[0]);
+    g_autofree char *folder = launch_choose_folder(&error);
+    if (!folder) {
+        return fail(error);
+    }
+    g_autoptr(Plan) plan = plan_new((const char *const *)argv + 1, folder, &hooks, &error);
+    if (!plan) {
+        return fail(error);
+    }
+    log_set_timestamp(plan->timestamp);
+    g_autofree char *engine = engine_find(plan->serves, &error);
+    if (!engine || (plan->serves && !launch_drives(plan, folder, &fd, &pid, &error))) {
+        return fail(error);
+    }
+    for (guint i = 0; i < plan->notes->len; i++) {
+        log_info("%s", (char *)g_ptr_array_index(plan->notes, i));
+    }
+    launch_engine(engine, plan, fd, pid, &error);
+    return fail(error);
+}
