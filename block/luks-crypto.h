@@ -80,7 +80,8 @@ typedef struct LuksCryptoModule {
     /* Bytes of the part without key material, and with all slots' key material (active or not). */
     void (*header_extent)(LuksHeader *header, uint64_t *ret_fixed, uint64_t *ret_total);
     JsonObject *(*header_info)(LuksHeader *header, GError **error);
-    bool (*header_amend)(LuksHeader *header, const LuksAmend *amend, GError **error);
+    /* *ret_old: the slot that is to be erased once this change is written, or -1. */
+    bool (*header_amend)(LuksHeader *header, const LuksAmend *amend, int *ret_old, GError **error);
 
     /* Writes a new header into `fd`, whose size is that of the whole image. passphrase NULL: no slot, no
      * costly derivation (to measure). */

@@ -108,16 +108,23 @@ static bool amend_check(const LuksAmend *amend, GError **error)
     return amend->new_secret || error_set(error, "'new-secret' is required to activate a keyslot");
 }
 
-static bool amend_once(BlockNode *file, const LuksAmend *amend, GError **error)
+static bool amend_once(BlockNode *file, const LuksAmend *amend, int *ret_old, GError **error)
 {
     LuksCopy copy;
-    bool ok = luks_copy_load(&copy, file, error) && copy.module->header_amend(copy.header, amend, error) &&
+    bool ok = luks_copy_load(&copy, file, error) &&
+              copy.module->header_amend(copy.header, amend, ret_old, error) &&
               luks_copy_write_back(&copy, error);
     luks_copy_clear(&copy);
     return ok;
 }
 
+/* A changed passphrase is there in full before the old one goes. */
 bool luks_amend(BlockNode *file, const LuksAmend *amend, GError **error)
 {
-    return amend_check(amend, error) && amend_once(file, amend, error);
+    int old = -1, none;
+    if (!amend_check(amend, error) || !amend_once(file, amend, &old, error)) {
+        return false;
+    }
+    const LuksAmend erase = {.action = LUKS_AMEND_ERASE, .slot = old};
+    return old < 0 || amend_once(file, &erase, &none, error);
 }

@@ -47,7 +47,8 @@ JsonObject *luks_info(BlockNode *file, GError **error);
 
 typedef enum {
     LUKS_AMEND_ADD,    /* state=active: `new_secret` into `slot` or the first free one */
-    LUKS_AMEND_CHANGE, /* `new_secret` in place of the slot that `unlock` opens (or `slot`) */
+    LUKS_AMEND_CHANGE, /* `new_secret` for the slot that `unlock` opens (or `slot`, which it must open); it
+                          moves to a free slot if there is one, so that a crash leaves the old or the new */
     LUKS_AMEND_ERASE,  /* state=inactive: `slot`, or every slot that `old_secret` opens */
 } LuksAmendAction;
 
@@ -59,6 +60,7 @@ typedef struct LuksAmend {
     int slot;                 /* -1: any */
     uint64_t iter_time;       /* ms; 0: 2000 */
     uint64_t iterations;      /* exactly so many; 0: by time */
+    const char *pbkdf;        /* pbkdf2, argon2i, argon2id; NULL: pbkdf2 for LUKS1, argon2id for LUKS2 */
     bool force;               /* may replace a slot in use or erase the last one */
 } LuksAmend;
 

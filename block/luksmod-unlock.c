@@ -125,8 +125,8 @@ bool luksmod_header_unlock(LuksHeader *header, const Secret *passphrase, const L
 {
     LuksVolume volume = {.version = header->version, .slot = -1};
     int key_size = crypt_get_volume_key_size(header->cd);
-    if (key_size <= 0 || key_size > 512) {
-        return error_set(error, "Volume header is damaged: it has no key size");
+    if (key_size <= 0 || key_size > 512) { /* LUKS2 knows it from its key slots: there is none */
+        return error_set(error, "Invalid password, cannot unlock any keyslot");
     }
     if (header->version == 2 && !luks2_volume(header, &volume, error)) {
         return false;

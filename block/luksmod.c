@@ -26,7 +26,7 @@ static Secret *module_unwrap(const Secret *key, const uint8_t *iv, const uint8_t
         return NULL;
     }
     if (!bytes || bytes % AES_BLOCK) {
-        error_set(error, "Encrypted secret of %zu bytes is not a whole number of AES blocks", bytes);
+        error_set(error, "Length %zu must be a multiple of block size %d", bytes, AES_BLOCK);
         return NULL;
     }
     gcry_cipher_hd_t handle;

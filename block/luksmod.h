@@ -68,7 +68,7 @@ void luksmod_header_extent(LuksHeader *header, uint64_t *ret_fixed, uint64_t *re
 bool luksmod_header_unlock(LuksHeader *header, const Secret *passphrase, const LuksLimits *limits,
                            LuksVolume *ret, GError **error);
 JsonObject *luksmod_header_info(LuksHeader *header, GError **error);
-bool luksmod_header_amend(LuksHeader *header, const LuksAmend *amend, GError **error);
+bool luksmod_header_amend(LuksHeader *header, const LuksAmend *amend, int *ret_old, GError **error);
 bool luksmod_header_format(int fd, const LuksFormat *format, bool detached, const Secret *passphrase,
                            LuksLayout *ret_layout, GError **error);
 
