@@ -10,6 +10,26 @@
 
 #include "block/block.h"
 
+/* The events that Spindle's layers reach, out of QEMU's list. */
+typedef enum {
+    BLOCK_DEBUG_NONE,
+    BLOCK_DEBUG_READ_AIO,
+    BLOCK_DEBUG_WRITE_AIO,
+    BLOCK_DEBUG_PWRITEV,
+    BLOCK_DEBUG_PWRITEV_ZERO,
+    BLOCK_DEBUG_PWRITEV_DONE,
+    BLOCK_DEBUG_FLUSH_TO_OS,
+    BLOCK_DEBUG_FLUSH_TO_DISK,
+    BLOCK_DEBUG_EVENTS,
+} BlockDebugEvent;
+
+typedef struct BlockDebugOps {
+    int (*breakpoint)(BlockNode *node, const char *event, const char *tag);
+    int (*remove_breakpoint)(BlockNode *node, const char *tag);
+    int (*resume)(BlockNode *node, const char *tag);
+    bool (*is_suspended)(BlockNode *node, const char *tag);
+} BlockDebugOps;
+
 typedef struct BlockDriver {
     const char *name;  /* `driver=` */
     bool parallel;     /* functions may run on several threads at once */
@@ -50,6 +70,12 @@ typedef struct BlockDriver {
      * block_node_set_size(). Loop thread, must not block. Absent: nothing depends on the child. */
     void (*refresh)(BlockNode *node);
 
+    /* The node above reached a point in its work (fault injection): QEMU's BlkdebugEvent. May block. Absent:
+     * nobody cares. */
+    void (*debug_event)(BlockNode *node, BlockDebugEvent event);
+    /* The functions of block.h. Absent: the child's. */
+    const BlockDebugOps *debug;
+
     /* Takes the image's locks for writing, if it has any. Any thread. Absent: claims the child. */
     bool (*claim_write)(BlockNode *node, GError **error);
 } BlockDriver;
@@ -60,7 +86,7 @@ struct BlockNode {
     void *state;
     char *name;
     char *filename;   /* info.filename points here */
-    BlockNode *child; /* role "file"; reference held */
+    BlockNode *child; /* role "file", or what block_node_open_child() was told; reference held */
     /* private to node.c and request.c */
     struct BlockNodePrivate *priv;
 };
@@ -69,8 +95,16 @@ struct BlockNode {
 const BlockDriver *block_driver_find(const char *name);
 const BlockDriver *const *block_drivers(void); /* NULL-terminated */
 
+/* Tells a node that the one above reached a point. */
+static inline void block_node_debug_event(BlockNode *node, BlockDebugEvent event)
+{
+    if (node->driver->debug_event) {
+        node->driver->debug_event(node, event);
+    }
+}
+
 /* Opens the child named by `role` ("file": a node name, or `file.…` options) into node->child with a
- * reference. A child opened by name is shared. */
+ * reference; `role` is a literal. A child opened by name is shared. */
 bool block_node_open_child(BlockNode *node, Options *options, const char *role, GError **error);
 /* The same for further children (a detached header). The driver keeps the pointer, the core the reference: it
  * is dropped after close, or after a failed open. */

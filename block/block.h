@@ -149,7 +149,7 @@ GList *block_list(void);
 /* Facts of the node; they change only with a medium (listeners are told). Stays the node's. */
 const BlockInfo *block_info(const BlockNode *node);
 
-/* The node below by role ("file", …) or NULL; no new reference. */
+/* The node below by role ("file"; "image" of blkdebug) or NULL; no new reference. */
 BlockNode *block_child(const BlockNode *node, const char *role);
 
 /* What the drivers count: completed requests and bytes by op since open, and errors. */
@@ -172,6 +172,14 @@ int block_resize(BlockNode *node, uint64_t size, GError **error);
  * -errno. */
 typedef enum { BLOCK_STATUS_DATA = 1, BLOCK_STATUS_ZERO = 2, BLOCK_STATUS_ALLOCATED = 4 } BlockStatus;
 int block_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes, unsigned *ret_status);
+
+/* Breakpoints in the `blkdebug` node at or below `node`, as QEMU's `qemu-io` commands break, resume,
+ * wait_break and remove_break: a request that reaches `event` ("write_aio", "flush_to_os", …) waits until its
+ * tag is resumed. 0, -ENOTSUP without such a node, -ENOENT for an unknown event or tag. */
+int block_debug_breakpoint(BlockNode *node, const char *event, const char *tag);
+int block_debug_remove_breakpoint(BlockNode *node, const char *tag);
+int block_debug_resume(BlockNode *node, const char *tag);
+bool block_debug_is_suspended(BlockNode *node, const char *tag);
 
 /* Removable media. A driver whose BlockInfo says `removable` posts these on the loop thread. */
 typedef enum {

@@ -24,20 +24,6 @@ typedef struct Extent {
     BlockFlags flags;
 } Extent;
 
-static void call_begin(BlockNode *node)
-{
-    if (!node->driver->parallel) {
-        pthread_mutex_lock(&node->priv->serial);
-    }
-}
-
-static void call_end(BlockNode *node)
-{
-    if (!node->driver->parallel) {
-        pthread_mutex_unlock(&node->priv->serial);
-    }
-}
-
 static void count(BlockNode *node, BlockOp op, uint64_t bytes, int result)
 {
     BlockStats *counts = &node->priv->counts;
@@ -101,9 +87,9 @@ static int driver_read(BlockNode *node, uint64_t offset, uint64_t bytes, const s
     if (!node->driver->preadv) {
         return -ENOTSUP;
     }
-    call_begin(node);
+    node_call_begin(node);
     int ret = node->driver->preadv(node, offset, bytes, iov, niov);
-    call_end(node);
+    node_call_end(node);
     return ret;
 }
 
@@ -113,9 +99,9 @@ static int driver_write(BlockNode *node, uint64_t offset, uint64_t bytes, const 
     if (!node->driver->pwritev) {
         return -EROFS;
     }
-    call_begin(node);
+    node_call_begin(node);
     int ret = node->driver->pwritev(node, offset, bytes, iov, niov, flags);
-    call_end(node);
+    node_call_end(node);
     return ret;
 }
 
@@ -242,9 +228,9 @@ static int driver_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes,
     }
     int ret = -ENOTSUP;
     if (node->driver->write_zeroes) {
-        call_begin(node);
+        node_call_begin(node);
         ret = node->driver->write_zeroes(node, offset, bytes, flags);
-        call_end(node);
+        node_call_end(node);
     }
     return ret == -ENOTSUP ? write_zero_buffer(node, offset, bytes, flags & BLOCK_FUA) : ret;
 }
@@ -277,9 +263,9 @@ static int discard_extent(BlockNode *node, uint64_t offset, uint64_t bytes)
     if (from >= to) {
         return 0;
     }
-    call_begin(node);
+    node_call_begin(node);
     int ret = node->driver->discard(node, from, to - from);
-    call_end(node);
+    node_call_end(node);
     return ret == -ENOTSUP ? 0 : ret;
 }
 
@@ -297,16 +283,58 @@ static bool iov_is_zero(const struct iovec *iov, int niov)
 
 static int flush_node(BlockNode *node)
 {
-    if (!node->driver->flush || node->priv->generic.no_flush) {
-        return node->child ? block_node_flush(node->child) : 0;
+    bool skip = node->priv->generic.no_flush;
+    bool dirty = __atomic_exchange_n(&node->priv->dirty, 0, __ATOMIC_ACQ_REL);
+    if (node->child) {
+        block_node_debug_event(node->child, BLOCK_DEBUG_FLUSH_TO_OS);
+        if (dirty && !skip) {
+            block_node_debug_event(node->child, BLOCK_DEBUG_FLUSH_TO_DISK);
+        }
     }
-    g_atomic_int_set(&node->priv->dirty, 0); /* before: a write under way may make it dirty again */
-    call_begin(node);
-    int ret = node->driver->flush(node);
-    call_end(node);
-    if (ret < 0) {
+    int ret = 0;
+    if (node->driver->flush && !skip) {
+        node_call_begin(node);
+        ret = node->driver->flush(node);
+        node_call_end(node);
+    } else if (node->child) {
+        ret = block_node_flush(node->child);
+    }
+    if (ret < 0 && dirty) {
         g_atomic_int_set(&node->priv->dirty, 1);
     }
+    return ret;
+}
+
+static int write_call(BlockNode *node, const Extent *x)
+{
+    if (!node->priv->generic.detect_zeroes || !iov_is_zero(x->iov, x->niov)) {
+        block_node_debug_event(node, BLOCK_DEBUG_PWRITEV);
+        return write_extent(node, x);
+    }
+    BlockFlags unmap = node->priv->generic.detect_zeroes == DETECT_ZEROES_UNMAP ? BLOCK_MAY_UNMAP : 0;
+    block_node_debug_event(node, BLOCK_DEBUG_PWRITEV_ZERO);
+    return write_zeroes_extent(node, x->offset, x->bytes, x->flags | unmap);
+}
+
+/* Data or space changes. */
+static int change_call(BlockNode *node, BlockOp op, const Extent *x)
+{
+    int ret;
+    switch (op) {
+    case BLOCK_WRITE:
+        ret = write_call(node, x);
+        break;
+    case BLOCK_DISCARD:
+        ret = discard_extent(node, x->offset, x->bytes);
+        break;
+    default:
+        block_node_debug_event(node, BLOCK_DEBUG_PWRITEV_ZERO);
+        ret = write_zeroes_extent(node, x->offset, x->bytes, x->flags);
+        break;
+    }
+    /* After it: a flush meanwhile did not cover it. Even if it failed, a part may have been written. */
+    g_atomic_int_set(&node->priv->dirty, 1);
+    block_node_debug_event(node, BLOCK_DEBUG_PWRITEV_DONE);
     return ret;
 }
 
@@ -320,31 +348,19 @@ int node_call(BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes, cons
     if (node->priv->generic.no_flush) {
         flags &= ~(unsigned)BLOCK_FUA;
     }
-    if (op != BLOCK_READ && op != BLOCK_FLUSH) {
-        g_atomic_int_set(&node->priv->dirty, 1);
-    }
     Extent x = {offset, bytes, iov, niov, flags};
     switch (op) {
     case BLOCK_READ:
         ret =
             extent_is_aligned(node, &x) ? driver_read(node, offset, bytes, iov, niov) : bounce_read(node, &x);
         break;
-    case BLOCK_WRITE:
-        if (node->priv->generic.detect_zeroes && iov_is_zero(iov, niov)) {
-            BlockFlags unmap = node->priv->generic.detect_zeroes == DETECT_ZEROES_UNMAP ? BLOCK_MAY_UNMAP : 0;
-            ret = write_zeroes_extent(node, offset, bytes, flags | unmap);
-        } else {
-            ret = write_extent(node, &x);
-        }
-        break;
     case BLOCK_FLUSH:
         ret = flush_node(node);
         break;
+    case BLOCK_WRITE:
     case BLOCK_DISCARD:
-        ret = discard_extent(node, offset, bytes);
-        break;
     case BLOCK_WRITE_ZEROES:
-        ret = write_zeroes_extent(node, offset, bytes, flags);
+        ret = change_call(node, op, &x);
         break;
     default:
         return -EINVAL;
@@ -392,92 +408,6 @@ int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
         if (ret == 0) {
             __atomic_fetch_add(&node->priv->counts.read_now, 1, __ATOMIC_RELAXED);
         }
-    }
-    return ret;
-}
-
-int block_pread(BlockNode *node, uint64_t offset, void *buf, uint64_t bytes)
-{
-    struct iovec iov = {buf, bytes};
-    return node_call(node, BLOCK_READ, offset, bytes, &iov, 1, 0);
-}
-
-int block_pwrite(BlockNode *node, uint64_t offset, const void *buf, uint64_t bytes, BlockFlags flags)
-{
-    struct iovec iov = {(void *)buf, bytes};
-    return node_call(node, BLOCK_WRITE, offset, bytes, &iov, 1, flags);
-}
-
-int block_flush(BlockNode *node)
-{
-    return block_node_flush(node);
-}
-
-int block_discard(BlockNode *node, uint64_t offset, uint64_t bytes)
-{
-    return node_call(node, BLOCK_DISCARD, offset, bytes, NULL, 0, 0);
-}
-
-int block_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags)
-{
-    return node_call(node, BLOCK_WRITE_ZEROES, offset, bytes, NULL, 0, flags);
-}
-
-bool block_claim_write(BlockNode *node, GError **error)
-{
-    if (node->info.read_only) {
-        return error_set(error, "Block node '%s' is read-only", node->name);
-    }
-    if (node->driver->claim_write) {
-        return node->driver->claim_write(node, error);
-    }
-    return !node->child || block_claim_write(node->child, error);
-}
-
-int block_resize(BlockNode *node, uint64_t size, GError **error)
-{
-    if (node->info.read_only) {
-        error_set(error, "Block node '%s' is read-only", node->name);
-        return -EROFS;
-    }
-    if (!node->driver->resize) {
-        error_set(error, "Image format driver does not support resize");
-        return -ENOTSUP;
-    }
-    if (size > BLOCK_SIZE_MAX) {
-        error_set(error, "Required too big image size, it must be not greater than %" G_GUINT64_FORMAT,
-                  (uint64_t)BLOCK_SIZE_MAX);
-        return -EFBIG;
-    }
-    g_atomic_int_set(&node->priv->dirty, 1);
-    call_begin(node);
-    int ret = node->driver->resize(node, size, error);
-    call_end(node);
-    if (ret == 0) {
-        block_node_set_size(node, size);
-        if (!node->child) { /* else the child's event comes up here */
-            block_node_post_event(node, BLOCK_EVENT_RESIZE, NULL, NULL, NULL);
-        }
-    }
-    return ret;
-}
-
-int block_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes, unsigned *ret_status)
-{
-    int ret = node_check(node, BLOCK_READ, offset, bytes);
-    if (ret < 0 || bytes == 0) {
-        return ret < 0 ? ret : -EINVAL;
-    }
-    uint64_t run = bytes;
-    unsigned status = BLOCK_STATUS_DATA | BLOCK_STATUS_ALLOCATED;
-    if (node->driver->status) {
-        call_begin(node);
-        ret = node->driver->status(node, offset, bytes, &run, &status);
-        call_end(node);
-    }
-    if (ret == 0) {
-        *ret_bytes = CLAMP(run, 1, bytes);
-        *ret_status = status;
     }
     return ret;
 }

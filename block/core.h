@@ -40,8 +40,9 @@ struct BlockNodePrivate {
     pthread_rwlock_t edges; /* written by read-modify-write, read by the others; only when align > 1 */
     BufferPool *bounce;     /* only when align > 1; thread-safe */
     size_t bounce_size;
-    gint dirty;         /* atomic: written to since the last flush */
-    gint medium;        /* atomic: 0 when there is no medium */
+    gint dirty;  /* atomic: written to (and the write was over) since the last flush */
+    gint medium; /* atomic: 0 when there is no medium */
+    const char *child_role;
     GPtrArray *extras;  /* further children; open and close only */
     GList *listeners;   /* loop thread */
     unsigned notifying; /* loop thread: listeners are being called */
@@ -72,6 +73,21 @@ void node_free(BlockNode *node);
 void boundary_submit_urgent(Work *work);
 void boundary_pending_begin(void);
 void boundary_pending_done(void);
+
+/* Around each call into a driver: one at a time unless it is `parallel`. Any thread. */
+static inline void node_call_begin(BlockNode *node)
+{
+    if (!node->driver->parallel) {
+        pthread_mutex_lock(&node->priv->serial);
+    }
+}
+
+static inline void node_call_end(BlockNode *node)
+{
+    if (!node->driver->parallel) {
+        pthread_mutex_unlock(&node->priv->serial);
+    }
+}
 
 /* calls.c: size as seen from any thread. */
 static inline uint64_t node_size(const BlockNode *node)

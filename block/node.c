@@ -228,7 +228,7 @@ const BlockInfo *block_info(const BlockNode *node)
 
 BlockNode *block_child(const BlockNode *node, const char *role)
 {
-    return strcmp(role, "file") ? NULL : node->child;
+    return node->child && !strcmp(role, node->priv->child_role) ? node->child : NULL;
 }
 
 bool block_medium_present(const BlockNode *node)

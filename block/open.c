@@ -227,6 +227,7 @@ bool block_node_open_child(BlockNode *node, Options *options, const char *role, 
         return false;
     }
     node->child = child;
+    node->priv->child_role = role;
     node->info.slow = child->info.slow;
     node->info.removable = child->info.removable;
     block_node_set_filename(node, child->filename);

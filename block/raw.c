@@ -71,6 +71,7 @@ static uint64_t raw_at(BlockNode *node, uint64_t offset)
 
 static int raw_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
 {
+    block_node_debug_event(node->child, BLOCK_DEBUG_READ_AIO);
     return block_node_preadv(node->child, raw_at(node, offset), bytes, iov, niov);
 }
 
@@ -82,6 +83,7 @@ static int raw_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
 static int raw_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                        BlockFlags flags)
 {
+    block_node_debug_event(node->child, BLOCK_DEBUG_WRITE_AIO);
     return block_node_pwritev(node->child, raw_at(node, offset), bytes, iov, niov, flags);
 }
 
