@@ -48,8 +48,8 @@ typedef struct BlockDriver {
      * except at the end of the node: the last piece may be short. */
     int (*preadv)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
     int (*pwritev)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
-                   BlockFlags flags);                                 /* -EROFS */
-    int (*flush)(BlockNode *node);                                    /* flush every child */
+                   BlockFlags flags); /* -EROFS */
+    int (*flush)(BlockNode *node);    /* flush every child; only called after a write through this node */
     int (*discard)(BlockNode *node, uint64_t offset, uint64_t bytes); /* 0: ignored */
     int (*write_zeroes)(BlockNode *node, uint64_t offset, uint64_t bytes,
                         BlockFlags flags); /* writes of a zero buffer */
@@ -118,6 +118,9 @@ int block_node_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const s
                        BlockFlags flags);
 int block_node_flush(BlockNode *node);
 int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+
+/* "Parameter 'x' …" of the part `prefix` becomes "Parameter 'prefix.x' …". NULL is allowed. Any thread. */
+void block_error_name_parameter(GError **error, const char *prefix);
 
 /* Sets filename and info.filename. */
 void block_node_set_filename(BlockNode *node, const char *filename);

@@ -281,18 +281,17 @@ static bool iov_is_zero(const struct iovec *iov, int niov)
     return true;
 }
 
-static int flush_node(BlockNode *node)
+/* The driver's own flush, where something was written since the last one. The lock: a flush that finds the
+ * node clean because another is under way must not be over before that one. */
+static int flush_driver(BlockNode *node)
 {
-    bool skip = node->priv->generic.no_flush;
-    bool dirty = __atomic_exchange_n(&node->priv->dirty, 0, __ATOMIC_ACQ_REL);
-    if (node->child) {
-        block_node_debug_event(node->child, BLOCK_DEBUG_FLUSH_TO_OS);
-        if (dirty && !skip) {
-            block_node_debug_event(node->child, BLOCK_DEBUG_FLUSH_TO_DISK);
-        }
-    }
+    pthread_mutex_lock(&node->priv->flushing);
     int ret = 0;
-    if (node->driver->flush && !skip) {
+    bool dirty = __atomic_exchange_n(&node->priv->dirty, 0, __ATOMIC_ACQ_REL);
+    if (dirty && node->child) {
+        block_node_debug_event(node->child, BLOCK_DEBUG_FLUSH_TO_DISK);
+    }
+    if (dirty && node->driver->flush) {
         node_call_begin(node);
         ret = node->driver->flush(node);
         node_call_end(node);
@@ -302,7 +301,19 @@ static int flush_node(BlockNode *node)
     if (ret < 0 && dirty) {
         g_atomic_int_set(&node->priv->dirty, 1);
     }
+    pthread_mutex_unlock(&node->priv->flushing);
     return ret;
+}
+
+static int flush_node(BlockNode *node)
+{
+    if (node->child) {
+        block_node_debug_event(node->child, BLOCK_DEBUG_FLUSH_TO_OS);
+    }
+    if (node->priv->generic.no_flush) {
+        return node->child ? block_node_flush(node->child) : 0;
+    }
+    return flush_driver(node);
 }
 
 static int write_call(BlockNode *node, const Extent *x)

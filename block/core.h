@@ -40,8 +40,9 @@ struct BlockNodePrivate {
     pthread_rwlock_t edges; /* written by read-modify-write, read by the others; only when align > 1 */
     BufferPool *bounce;     /* only when align > 1; thread-safe */
     size_t bounce_size;
-    gint dirty;  /* atomic: written to (and the write was over) since the last flush */
-    gint medium; /* atomic: 0 when there is no medium */
+    pthread_mutex_t flushing; /* a flush waits for the one before it */
+    gint dirty;               /* atomic: written to (and the write was over) since the last flush */
+    gint medium;              /* atomic: 0 when there is no medium */
     const char *child_role;
     GPtrArray *extras;  /* further children; open and close only */
     GList *listeners;   /* loop thread */

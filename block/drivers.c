@@ -9,6 +9,7 @@
 /* One a line, sorted. */
 /* clang-format off */
 static const BlockDriver *const drivers[] = {
+    &block_driver_blkdebug,
     &block_driver_fault,
     &block_driver_fault_serial,
     &block_driver_file,

@@ -138,7 +138,10 @@ int fd_file_flush(FdFile *file)
     do {
         ret = fdatasync(file->fd);
     } while (ret < 0 && errno == EINTR);
-    return ret < 0 ? -errno : 0;
+    if (ret < 0) {
+        g_atomic_int_compare_and_exchange(&file->flush_error, 0, errno);
+    }
+    return -g_atomic_int_get(&file->flush_error);
 }
 
 static bool is_unsupported(int errnum)

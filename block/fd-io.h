@@ -15,12 +15,14 @@
 typedef struct FdFile {
     int fd;      /* with O_DIRECT when `tail_fd` is not -1 */
     int tail_fd; /* the same file through the page cache, for the end that fills no block; -1: not direct */
-    uint32_t align; /* of O_DIRECT; 1 when buffered */
-    bool is_device; /* block device: BLKDISCARD, BLKZEROOUT */
-    gint no_nowait; /* atomic: RWF_NOWAIT does not work here */
-    gint no_zero;   /* atomic: FALLOC_FL_ZERO_RANGE does not work here */
-    gint no_punch;  /* atomic: the same for FALLOC_FL_PUNCH_HOLE */
-    gint no_dsync;  /* atomic: the same for RWF_DSYNC */
+    uint32_t align;   /* of O_DIRECT; 1 when buffered */
+    bool is_device;   /* block device: BLKDISCARD, BLKZEROOUT */
+    gint flush_error; /* atomic: errno of the first flush that failed; from then on all do, see
+                         fd_file_flush() */
+    gint no_nowait;   /* atomic: RWF_NOWAIT does not work here */
+    gint no_zero;     /* atomic: FALLOC_FL_ZERO_RANGE does not work here */
+    gint no_punch;    /* atomic: the same for FALLOC_FL_PUNCH_HOLE */
+    gint no_dsync;    /* atomic: the same for RWF_DSYNC */
 } FdFile;
 
 void fd_file_init(FdFile *file, int fd);
@@ -36,6 +38,8 @@ int fd_file_pwritev(FdFile *file, uint64_t offset, uint64_t bytes, const struct 
 /* The whole range from the page cache, or -EAGAIN. */
 int fd_file_read_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 
+/* After a failure all later ones fail too: the kernel may have dropped the pages that it could not write, and
+ * would call the rest a success. */
 int fd_file_flush(FdFile *file);
 int fd_file_discard(FdFile *file, uint64_t offset, uint64_t bytes);
 

@@ -44,6 +44,30 @@ static Options *from_path(const char *path, GError **error)
     return options_of(device ? "host_device" : "file", path);
 }
 
+/* blkdebug:CONFIG:IMAGE */
+static Options *from_blkdebug(const char *text, GError **error)
+{
+    const char *image = strchr(text, ':');
+    if (!image) {
+        error_set(error, "blkdebug requires both config file and image path");
+        return NULL;
+    }
+    g_autoptr(Options) below = block_options_from_filename(image + 1, error);
+    if (!below) {
+        return NULL;
+    }
+    g_autofree char *config = g_strndup(text, image - text);
+    Options *options = options_new();
+    options_set(options, "driver", "blkdebug");
+    options_set(options, "config", config);
+    g_auto(GStrv) keys = options_keys(below);
+    for (char **key = keys; *key; key++) {
+        g_autofree char *name = g_strconcat("image.", *key, NULL);
+        options_set(options, name, options_get(below, *key));
+    }
+    return options;
+}
+
 Options *block_options_from_filename(const char *filename, GError **error)
 {
     g_autofree char *protocol = protocol_of(filename);
@@ -56,6 +80,9 @@ Options *block_options_from_filename(const char *filename, GError **error)
             g_prefix_error(error, "Could not parse the JSON options: ");
         }
         return options;
+    }
+    if (!strcmp(protocol, "blkdebug")) {
+        return from_blkdebug(filename + strlen("blkdebug:"), error);
     }
     const BlockDriver *driver = driver_of_protocol(protocol);
     if (!driver) {

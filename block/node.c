@@ -40,6 +40,7 @@ BlockNode *node_new(const BlockDriver *driver, const GenericOptions *generic)
     node->priv->self = node;
     node->priv->extras = g_ptr_array_new();
     pthread_mutex_init(&node->priv->serial, NULL);
+    pthread_mutex_init(&node->priv->flushing, NULL);
     pthread_rwlock_init(&node->priv->edges, NULL);
     g_queue_init(&node->priv->queue.foreground);
     g_queue_init(&node->priv->queue.background);
@@ -54,6 +55,7 @@ void node_free(BlockNode *node)
     g_ptr_array_free(priv->extras, TRUE);
     buffer_pool_free(priv->bounce);
     pthread_rwlock_destroy(&priv->edges);
+    pthread_mutex_destroy(&priv->flushing);
     pthread_mutex_destroy(&priv->serial);
     g_free(priv);
     g_free(node->state);

@@ -145,14 +145,13 @@ BlockNode *block_open(Options *options, GError **error)
     return node_open(options, &none, false, error);
 }
 
-/* "Parameter 'x' …" of a child is the parent's parameter 'file.x'. */
-static void name_child_parameter(GError *error, const char *role)
+void block_error_name_parameter(GError **error, const char *prefix)
 {
     static const char start[] = "Parameter '";
-    if (g_str_has_prefix(error->message, start)) {
-        char *message = g_strdup_printf("%s%s.%s", start, role, error->message + strlen(start));
-        g_free(error->message);
-        error->message = message;
+    if (error && g_str_has_prefix((*error)->message, start)) {
+        char *message = g_strdup_printf("%s%s.%s", start, prefix, (*error)->message + strlen(start));
+        g_free((*error)->message);
+        (*error)->message = message;
     }
 }
 
@@ -183,8 +182,8 @@ static BlockNode *open_child(BlockNode *node, Options *options, const char *role
     GenericOptions inherit = node->priv->generic;
     inherit.discard = true;
     BlockNode *child = node_open(sub, &inherit, node->priv->deferred, error);
-    if (!child && error) {
-        name_child_parameter(*error, role);
+    if (!child) {
+        block_error_name_parameter(error, role);
     }
     return child;
 }

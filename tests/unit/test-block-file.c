@@ -3,6 +3,7 @@
  * `driver=file` on real files: opening, reading, writing, locks.
  */
 #include "block/block-int.h"
+#include "block/fd-io.h"
 #include "tests/unit/block-test.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -298,6 +299,26 @@ static void test_past_4_gib(void)
     remove_file(path);
 }
 
+/* Once the kernel has said that it lost something, no later flush may claim otherwise. */
+static void test_failed_flush_stays_failed(void)
+{
+    int pipe_fds[2];
+    g_assert_cmpint(pipe(pipe_fds), ==, 0);
+    char *path = make_file("x", 1);
+    FdFile file;
+    fd_file_init(&file, pipe_fds[0]);
+    g_assert_cmpint(fd_file_flush(&file), ==, -EINVAL); /* a pipe cannot be flushed */
+    int fd = open(path, O_RDWR);
+    g_assert_cmpint(dup2(fd, pipe_fds[0]), ==, pipe_fds[0]); /* from now on it can */
+    g_assert_cmpint(fd_file_flush(&file), ==, -EINVAL);
+    g_assert_cmpint(fd_file_pwritev(&file, 0, 1, &(struct iovec){(char[]){'y'}, 1}, 1, false), ==, 0);
+    g_assert_cmpint(fd_file_flush(&file), ==, -EINVAL);
+    fd_file_close(&file);
+    close(fd);
+    close(pipe_fds[1]);
+    remove_file(path);
+}
+
 /* Any number of readers; one writer, and then no reader that came before may still be told otherwise. */
 static void test_locks(void)
 {
@@ -422,6 +443,7 @@ int main(int argc, char **argv)
                          test_truncated_under_us);
     g_test_add_func("/block/file/read-now", test_read_now);
     g_test_add_func("/block/file/past-4-gib", test_past_4_gib);
+    g_test_add_func("/block/file/failed-flush-stays-failed", test_failed_flush_stays_failed);
     g_test_add_func("/block/file/locks", test_locks);
     g_test_add_func("/block/file/direct/fallback", test_direct_fallback);
     g_test_add_func("/block/file/direct/alignment", test_direct_alignment);
