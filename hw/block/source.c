@@ -5,8 +5,11 @@
 
 #define SPANS         2 /* buffers held for read-ahead, at most */
 #define WINDOW_MIN    (128 * 1024)
-#define STREAK_MIN    2   /* reads in a row before anything is read ahead */
-#define IDLE_SECONDS  2   /* then memory goes back to the system */
+#define STREAK_MIN    2     /* reads in a row before anything is read ahead */
+#define IDLE_SECONDS  2     /* then memory goes back to the system */
+#define SPAN_SHORT_US 60000 /* spans that took less are followed by longer ones… */
+#define SPAN_LONG_US                                                                                         \
+    250000 /* … and by shorter ones if they took more: who waits for one waits for all of it */
 #define SLOW_START_US 400 /* per WINDOW_MIN bytes: slower sources are read ahead, … */
 #define SLOW_STOP_US  200 /* … until they turn out faster than this */
 
@@ -244,6 +247,19 @@ static bool span_is_passed(const SourceSpan *span)
     return source->node == span->node && source->next >= span->offset + span->bytes;
 }
 
+/* The next span is twice as long, or half of this one. The two limits are far apart: a short span behind a
+ * long one leaves the source idle while the reader is still busy with the long one. */
+static void note_span(const SourceSpan *span)
+{
+    Source *source = span->source;
+    const int64_t us = g_get_monotonic_time() - span->started;
+    if (us > SPAN_LONG_US) {
+        source->window = MAX(MIN(source->window, span->bytes) / 2, WINDOW_MIN);
+    } else if (us < SPAN_SHORT_US && span->bytes >= source->window) {
+        source->window = MIN(source->window * 2, BUFFER_MAX);
+    }
+}
+
 /* Every reader that waited gets its part, or reads for itself if the span failed. */
 static void span_done(BlockRequest *request)
 {
@@ -255,6 +271,7 @@ static void span_done(BlockRequest *request)
     memset(span->buffer->data + span->bytes - span->padding, 0, span->padding);
     if (span->source) {
         note_cost(span->source, span->started, span->bytes);
+        note_span(span);
         if (span->result < 0 || span_is_passed(span)) {
             span_detach(span);
         }
@@ -332,7 +349,6 @@ static void start_span(Source *source, BlockNode *node, uint64_t offset, uint32_
     };
     source->spans[source->spans[0] ? 1 : 0] = span;
     source->stats.ahead++;
-    source->window = MIN(source->window * 2, BUFFER_MAX);
     block_submit(&span->request);
 }
 
