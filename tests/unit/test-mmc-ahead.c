@@ -79,7 +79,7 @@ static void test_to_the_end(void)
 static void test_single_flight(void)
 {
     MmcGuest g;
-    setup(&g, SLOW("bps-read=4M,"));
+    setup(&g, SLOW("bps-read=1M,"));
     g_assert_cmphex(read_at(&g, 0, 16), ==, 0);
     g_assert_cmphex(read_at(&g, 16, 16), ==, 0);
     g_assert_cmpuint(stats(&g)->ahead, ==, 2);
