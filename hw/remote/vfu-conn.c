@@ -365,7 +365,8 @@ VfuConn *vfu_conn_new(VfuServer *server, int fd)
     conn->watched = G_IO_IN;
     conn->fd_tag = g_source_add_unix_fd(&conn->source, fd, G_IO_IN | G_IO_HUP | G_IO_ERR);
     g_source_set_static_name(&conn->source, "vfio-user");
-    g_source_set_priority(&conn->source, G_PRIORITY_HIGH);
+    /* The priority stays that of block completions: a guest that polls registers must not keep them from
+     * coming. */
     /* Else GLib takes the descriptor out of its poll and puts it back around each dispatch, and wakes itself
      * up by four system calls to notice. */
     g_source_set_can_recurse(&conn->source, TRUE);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -59,6 +60,13 @@ static void server_connect(VfuServer *server, int fd)
     }
 }
 
+/* What such a client has sent and we have not read does not matter: the function is reset. */
+static bool peer_hung_up(int fd)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLRDHUP};
+    return poll(&pfd, 1, 0) == 1;
+}
+
 static gboolean server_accept(int listen_fd, GIOCondition condition, void *opaque)
 {
     VfuServer *server = opaque;
@@ -67,8 +75,8 @@ static gboolean server_accept(int listen_fd, GIOCondition condition, void *opaqu
     if (fd < 0) {
         return G_SOURCE_CONTINUE;
     }
-    if (server->conn) {
-        vfu_conn_process(server->conn); /* it may have hung up just before the new one came */
+    if (server->conn && peer_hung_up(server->conn->fd)) {
+        vfu_server_disconnect(server); /* its end has not been noticed yet */
     }
     if (server->conn) {
         return G_SOURCE_CONTINUE; /* one at a time: closed, so that the newcomer knows at once */
