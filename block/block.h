@@ -159,6 +159,10 @@ typedef struct BlockStats {
 } BlockStats;
 const BlockStats *block_stats(const BlockNode *node);
 
+/* A read that is answered inside the call, so that its memory need not outlive it: 0, -EAGAIN when only a
+ * worker can tell, or another negative errno. Loop thread. */
+int block_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+
 /* Blocking forms for tools, tests and workers: straight through the drivers on the calling thread. Any
  * thread. 0 or -errno. */
 int block_pread(BlockNode *node, uint64_t offset, void *buf, uint64_t bytes);

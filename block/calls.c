@@ -422,3 +422,8 @@ int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
     }
     return ret;
 }
+
+int block_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    return block_node_read_now(node, offset, bytes, iov, niov);
+}

@@ -139,38 +139,46 @@ static MmcStep offer_stored(MmcCommand *command, uint64_t sectors)
     return MMC_STEP_OFFER;
 }
 
+/* Straight from the page cache to where the transport wants it, with no buffer between; false: not this way.
+ * What a bad sector or a slow source needs is left to the chunks. */
+static bool give_directly(MmcCommand *command)
+{
+    MmcRead *read = &command->read;
+    const DiscTrack *track = disc_find_track(read->disc, (uint32_t)read->lba);
+    struct iovec iov[SOURCE_IOV_MAX];
+    int niov = SOURCE_IOV_MAX;
+    if (!command->transport->map_in || !track || !gives_stored(read, track) || read->audio || read->discard ||
+        read->skip || read->tail || read->lba < track->start || read->lba < read->suspect_end) {
+        return false;
+    }
+    const uint64_t left = MIN(read->left, (uint64_t)track->start + track->sectors - read->lba);
+    const size_t bytes = MIN(left * SECTOR_USER, BUFFER_MAX);
+    if (!command->transport->map_in(command, bytes, iov, &niov) ||
+        source_read_into(command->drive->source, track->node,
+                         track->offset + (read->lba - track->start) * SECTOR_USER, bytes, SECTOR_USER, iov,
+                         niov) < 0) {
+        return false;
+    }
+    read->shown = bytes / SECTOR_USER;
+    command->buffer = NULL;
+    command->at = 0;
+    command->len = bytes;
+    return true;
+}
+
 static MmcSense stale_sense(MmcDrive *drive)
 {
     MmcSense sense;
     return tray_check_ready(&drive->tray, &sense) ? SENSE_MEDIUM_CHANGED : sense;
 }
 
-static MmcStep transfer_step(MmcCommand *command)
+/* What to do with the chunk that is there: have the next one read, and give this one. */
+static MmcStep take_chunk(MmcCommand *command)
 {
     MmcRead *read = &command->read;
-    MmcDrive *drive = command->drive;
-    MmcSense sense;
-    if (mmc_transfer_is_stale(command)) {
-        return mmc_fail(command, stale_sense(drive));
-    }
-    if (read->shown > 0) {
-        advance(read);
-    }
-    if (read->after.key || read->left == 0) {
-        drive->position = (uint32_t)(read->lba - 1);
-        return mmc_fail(command, read->after);
-    }
-    if (!read->present) {
-        read->present = start_chunk(command, read->lba, read->left, &sense);
-        if (!read->present) {
-            return mmc_fail(command, sense);
-        }
-    }
-    if (!read->present->ready) {
-        return MMC_STEP_WAIT;
-    }
     const DiscTrack *track = disc_find_track(read->disc, (uint32_t)read->lba);
     const uint64_t sectors = read->present->bytes / track->stride;
+    MmcSense sense;
     if (read->present->result < 0) {
         return search_error(command, sectors);
     }
@@ -185,6 +193,32 @@ static MmcStep transfer_step(MmcCommand *command)
         return MMC_STEP_AGAIN;
     }
     return gives_stored(read, track) ? offer_stored(command, sectors) : convert(command, track, sectors);
+}
+
+static MmcStep transfer_step(MmcCommand *command)
+{
+    MmcRead *read = &command->read;
+    MmcSense sense;
+    if (mmc_transfer_is_stale(command)) {
+        return mmc_fail(command, stale_sense(command->drive));
+    }
+    if (read->shown > 0) {
+        advance(read);
+    }
+    if (read->after.key || read->left == 0) {
+        command->drive->position = (uint32_t)(read->lba - 1);
+        return mmc_fail(command, read->after);
+    }
+    if (!read->present && give_directly(command)) {
+        return MMC_STEP_OFFER;
+    }
+    if (!read->present) {
+        read->present = start_chunk(command, read->lba, read->left, &sense);
+        if (!read->present) {
+            return mmc_fail(command, sense);
+        }
+    }
+    return read->present->ready ? take_chunk(command) : MMC_STEP_WAIT;
 }
 
 MmcStep mmc_transfer_begin(MmcCommand *command, uint64_t lba, uint64_t sectors)

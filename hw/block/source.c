@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "hw/block/source.h"
+#include "util/iov.h"
 
 #define SPANS         2 /* buffers held for read-ahead, at most */
 #define WINDOW_MIN    (128 * 1024)
@@ -434,6 +435,26 @@ SourceRead *source_read(Source *source, BlockNode *node, uint64_t offset, size_t
         plan_ahead(source, node, unit, more);
     }
     return read;
+}
+
+int source_read_into(Source *source, BlockNode *node, uint64_t offset, size_t bytes, uint32_t unit,
+                     const struct iovec *iov, int niov)
+{
+    struct iovec inside[SOURCE_IOV_MAX];
+    size_t have, padding;
+    if (source->slow || find_span(source, node, offset, unit) ||
+        !clip_to_node(node, offset, bytes, unit, &have, &padding) || have != bytes) {
+        return -EAGAIN;
+    }
+    const int n = padding ? iov_slice(iov, niov, 0, bytes - padding, inside, SOURCE_IOV_MAX) : niov;
+    if (n < 0 || block_read_now(node, offset, bytes - padding, padding ? inside : iov, n) < 0) {
+        return -EAGAIN;
+    }
+    iov_fill(iov, niov, bytes - padding, 0, padding);
+    mark_used(source);
+    note_reader(source, node, offset, bytes);
+    source->stats.direct++;
+    return 0;
 }
 
 SourceRead *source_zeroes(Source *source, size_t bytes)

@@ -19,6 +19,8 @@
 #include "block/block.h"
 #include "util/buffer.h"
 
+#define SOURCE_IOV_MAX 256 /* pieces of memory in source_read_into() */
+
 typedef struct Source Source;
 typedef struct SourceRead SourceRead;
 typedef void (*SourceDone)(SourceRead *read, void *opaque);
@@ -49,6 +51,7 @@ typedef struct SourceStats {
     uint64_t waits;   /* chunks that were on their way */
     uint64_t misses;  /* chunks read for the guest */
     uint64_t ahead;   /* spans asked for in the background */
+    uint64_t direct;  /* chunks read to where the guest wants them */
     uint64_t dropped; /* spans given up unread or in part */
 } SourceStats;
 
@@ -61,6 +64,12 @@ void source_free(Source *source); /* every SourceRead must have been freed */
  * `ready`. `more`: bytes right behind these that the same command will ask for, not to be read ahead. */
 SourceRead *source_read(Source *source, BlockNode *node, uint64_t offset, size_t bytes, uint32_t unit,
                         uint64_t more, SourceDone done, void *opaque);
+
+/* The same at once into `iov`, whose memory need not outlive the call: 0, or -EAGAIN where source_read() is
+ * the way (not at hand, read ahead already, an error to be looked into), and then nothing has happened but
+ * that the memory may have been written to. */
+int source_read_into(Source *source, BlockNode *node, uint64_t offset, size_t bytes, uint32_t unit,
+                     const struct iovec *iov, int niov);
 
 /* A read of `bytes` zeroes that is ready: what is not stored anywhere. */
 SourceRead *source_zeroes(Source *source, size_t bytes);

@@ -19,8 +19,12 @@ typedef struct MmcGuest {
     MmcCommand *command; /* under way */
     const uint8_t *out;  /* parameter data to give */
     size_t out_len, wanted;
-    bool hold;  /* data is taken and more not asked for, until mmc_guest_resume() */
-    bool later; /* answers come from the loop, not from inside the callbacks */
+    bool hold;       /* data is taken and more not asked for, until mmc_guest_resume() */
+    bool mapped;     /* its memory may be written to directly, in pieces… */
+    size_t piece;    /* … of so many bytes */
+    uint8_t *memory; /* BUFFER_MAX bytes */
+    unsigned direct; /* chunks that were */
+    bool later;      /* answers come from the loop, not from inside the callbacks */
     unsigned moves;
     bool moved_open;
 } MmcGuest;

@@ -523,7 +523,7 @@ static void test_no_stale_bytes(void)
     MmcGuest g;
     mmc_guest_setup(&g, "mem,size=1M,pattern=238"); /* EEh */
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        if (rows[i].disc != (const char *)CD || rows[i].more) {
+        if (g_strcmp0(rows[i].disc, CD) != 0 || rows[i].more) {
             continue;
         }
         assert_good(&g, 0x28, 0, 0, 0, 0, 0, 0, 1, 0); /* dirties what buffers there are */
