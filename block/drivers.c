@@ -18,6 +18,7 @@ static const BlockDriver *const drivers[] = {
     &block_driver_mem,
     &block_driver_null_co,
     &block_driver_raw,
+    &block_driver_throttle,
     NULL,
 };
 /* clang-format on */

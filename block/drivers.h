@@ -16,5 +16,6 @@ extern const BlockDriver block_driver_luks;
 extern const BlockDriver block_driver_mem;
 extern const BlockDriver block_driver_null_co;
 extern const BlockDriver block_driver_raw;
+extern const BlockDriver block_driver_throttle;
 
 #endif

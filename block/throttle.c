@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Throttle groups, and `driver=throttle` (options `throttle-group` and `file`). A request that has to wait
+ * does so on its worker.
+ */
+#include "block/block-int.h"
+#include "block/throttle-bucket.h"
+#include "util/error.h"
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+struct ThrottleGroup {
+    char *name;
+    unsigned refs;        /* the table's lock */
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t wake;
+    ThrottleBuckets buckets;
+    GQueue waiting[2]; /* of links on the stacks of workers: read and write, first come first served */
+};
+
+typedef struct ThrottleState {
+    ThrottleGroup *group;
+    unsigned interrupts; /* the group's lock */
+} ThrottleState;
+
+/* All groups, by name. Any thread, under the lock. */
+static struct {
+    pthread_mutex_t lock;
+    GList *groups;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Called with the table's lock held. */
+static ThrottleGroup *table_find(const char *name)
+{
+    for (GList *l = table.groups; l; l = l->next) {
+        ThrottleGroup *group = l->data;
+        if (!strcmp(group->name, name)) {
+            return group;
+        }
+    }
+    return NULL;
+}
+
+static ThrottleGroup *group_alloc(const char *name, const ThrottleLimits *limits)
+{
+    ThrottleGroup *group = g_new0(ThrottleGroup, 1);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&group->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&group->lock, NULL);
+    group->name = g_strdup(name);
+    group->refs = 1;
+    group->buckets.limits = *limits;
+    group->buckets.leaked_at = now_ns();
+    return group;
+}
+
+static void group_free(ThrottleGroup *group)
+{
+    pthread_cond_destroy(&group->wake);
+    pthread_mutex_destroy(&group->lock);
+    g_free(group->name);
+    g_free(group);
+}
+
+ThrottleGroup *throttle_group_new(const char *name, const ThrottleLimits *limits, GError **error)
+{
+    if (!throttle_limits_check(limits, error)) {
+        return NULL;
+    }
+    ThrottleGroup *group = NULL;
+    pthread_mutex_lock(&table.lock);
+    if (table_find(name)) {
+        error_set(error, "attempt to add duplicate property '%s' to object (type 'container')", name);
+    } else {
+        group = group_alloc(name, limits);
+        table.groups = g_list_append(table.groups, group);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return group;
+}
+
+ThrottleGroup *throttle_group_new_from_options(Options *options, GError **error)
+{
+    const char *id = options_get(options, "id");
+    if (!id) {
+        error_set(error, "Parameter 'id' is missing");
+        return NULL;
+    }
+    options_get(options, "qom-type");
+    ThrottleLimits limits;
+    throttle_limits_init(&limits);
+    if (!throttle_limits_read(&limits, options, "x-", error) ||
+        !throttle_limits_read(&limits, options, "limits.", error)) {
+        return NULL;
+    }
+    const char *unused = options_first_unused(options);
+    if (unused) {
+        error_set(error, "Parameter '%s' is unexpected", unused);
+        return NULL;
+    }
+    return throttle_group_new(id, &limits, error);
+}
+
+ThrottleGroup *throttle_group_find(const char *name)
+{
+    pthread_mutex_lock(&table.lock);
+    ThrottleGroup *group = table_find(name);
+    if (group) {
+        group->refs++;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return group;
+}
+
+void throttle_group_unref(ThrottleGroup *group)
+{
+    if (!group) {
+        return;
+    }
+    pthread_mutex_lock(&table.lock);
+    bool last = --group->refs == 0;
+    if (last) {
+        table.groups = g_list_remove(table.groups, group);
+    }
+    pthread_mutex_unlock(&table.lock);
+    if (last) {
+        group_free(group);
+    }
+}
+
+bool throttle_group_set_limits(ThrottleGroup *group, const ThrottleLimits *limits, GError **error)
+{
+    if (!throttle_limits_check(limits, error)) {
+        return false;
+    }
+    pthread_mutex_lock(&group->lock);
+    /* Levels start anew, as in QEMU. */
+    group->buckets = (ThrottleBuckets){.limits = *limits, .leaked_at = now_ns()};
+    pthread_cond_broadcast(&group->wake);
+    pthread_mutex_unlock(&group->lock);
+    return true;
+}
+
+void throttle_group_get_limits(ThrottleGroup *group, ThrottleLimits *ret)
+{
+    pthread_mutex_lock(&group->lock);
+    *ret = group->buckets.limits;
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* Called with the lock held by the first of its queue, or when the queue is empty. ns; 0: it may pass. */
+static int64_t group_wait_time(ThrottleGroup *group, bool write)
+{
+    throttle_buckets_leak(&group->buckets, now_ns());
+    return throttle_buckets_wait(&group->buckets, write);
+}
+
+/* Waits for a turn. 0, or -ECANCELED when the node was interrupted. */
+static int group_pass(ThrottleState *s, bool write, uint64_t bytes)
+{
+    ThrottleGroup *group = s->group;
+    GQueue *queue = &group->waiting[write];
+    GList link = {0};
+    pthread_mutex_lock(&group->lock);
+    unsigned before = s->interrupts;
+    g_queue_push_tail_link(queue, &link);
+    while (s->interrupts == before) {
+        if (queue->head != &link) {
+            pthread_cond_wait(&group->wake, &group->lock);
+            continue;
+        }
+        int64_t wait = group_wait_time(group, write);
+        if (wait == 0) {
+            break;
+        }
+        int64_t until = now_ns() + wait;
+        struct timespec end = {until / 1000000000, until % 1000000000};
+        pthread_cond_timedwait(&group->wake, &group->lock, &end);
+    }
+    int ret = s->interrupts == before ? 0 : -ECANCELED;
+    g_queue_unlink(queue, &link);
+    if (ret == 0) {
+        throttle_buckets_add(&group->buckets, write, bytes);
+    }
+    if (queue->head) {
+        pthread_cond_broadcast(&group->wake);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return ret;
+}
+
+static bool throttle_open(BlockNode *node, Options *options, GError **error)
+{
+    ThrottleState *s = node->state;
+    const char *name = options_get(options, "throttle-group");
+    if (!name) {
+        return error_set(error, "Parameter 'throttle-group' is missing");
+    }
+    s->group = throttle_group_find(name);
+    if (!s->group) {
+        return error_set(error, "Throttle group '%s' does not exist", name);
+    }
+    if (!block_node_open_child(node, options, "file", error)) {
+        throttle_group_unref(s->group);
+        return false;
+    }
+    const BlockInfo *child = block_info(node->child);
+    node->info.size = child->size;
+    node->info.align = child->align;
+    node->info.opt_transfer = child->opt_transfer;
+    return true;
+}
+
+static void throttle_close(BlockNode *node)
+{
+    throttle_group_unref(((ThrottleState *)node->state)->group);
+}
+
+static int throttle_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
+                           int niov)
+{
+    int ret = group_pass(node->state, false, bytes);
+    return ret < 0 ? ret : block_node_preadv(node->child, offset, bytes, iov, niov);
+}
+
+/* Only when nobody waits and nothing has to. */
+static int throttle_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
+                             int niov)
+{
+    ThrottleGroup *group = ((ThrottleState *)node->state)->group;
+    int ret = -EAGAIN;
+    if (pthread_mutex_trylock(&group->lock) != 0) {
+        return ret;
+    }
+    if (!group->waiting[0].head && group_wait_time(group, false) == 0) {
+        ret = block_node_read_now(node->child, offset, bytes, iov, niov);
+        if (ret != -EAGAIN) {
+            throttle_buckets_add(&group->buckets, false, bytes);
+        }
+    }
+    pthread_mutex_unlock(&group->lock);
+    return ret;
+}
+
+static int throttle_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
+                            int niov, BlockFlags flags)
+{
+    int ret = group_pass(node->state, true, bytes);
+    return ret < 0 ? ret : block_node_pwritev(node->child, offset, bytes, iov, niov, flags);
+}
+
+static int throttle_discard(BlockNode *node, uint64_t offset, uint64_t bytes)
+{
+    int ret = group_pass(node->state, true, bytes);
+    return ret < 0 ? ret : block_discard(node->child, offset, bytes);
+}
+
+static int throttle_write_zeroes(BlockNode *node, uint64_t offset, uint64_t bytes, BlockFlags flags)
+{
+    int ret = group_pass(node->state, true, bytes);
+    return ret < 0 ? ret : block_write_zeroes(node->child, offset, bytes, flags);
+}
+
+static int throttle_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
+                           unsigned *ret_status)
+{
+    return block_status(node->child, offset, bytes, ret_bytes, ret_status);
+}
+
+static int throttle_resize(BlockNode *node, uint64_t size, GError **error)
+{
+    return block_resize(node->child, size, error);
+}
+
+static void throttle_refresh(BlockNode *node)
+{
+    block_node_set_size(node, block_info(node->child)->size);
+}
+
+static void throttle_interrupt(BlockNode *node)
+{
+    ThrottleState *s = node->state;
+    pthread_mutex_lock(&s->group->lock);
+    s->interrupts++;
+    pthread_cond_broadcast(&s->group->wake);
+    pthread_mutex_unlock(&s->group->lock);
+}
+
+const BlockDriver block_driver_throttle = {
+    .name = "throttle",
+    .parallel = true,
+    .state_size = sizeof(ThrottleState),
+    .open = throttle_open,
+    .close = throttle_close,
+    .preadv = throttle_preadv,
+    .pwritev = throttle_pwritev,
+    .discard = throttle_discard,
+    .write_zeroes = throttle_write_zeroes,
+    .read_now = throttle_read_now,
+    .status = throttle_status,
+    .resize = throttle_resize,
+    .interrupt = throttle_interrupt,
+    .refresh = throttle_refresh,
+};
