@@ -19,13 +19,27 @@ CmdItem *plan_find_node(PlanDraft *draft, const char *node_name)
     return NULL;
 }
 
+/* Names that mean something to QEMU only: descriptors that it was handed, or is going to be. */
+static bool filename_is_private(const char *filename)
+{
+    static const char *const places[] = {"/dev/fdset/", "/dev/fd/", "/proc/self/fd/", "/dev/stdin"};
+
+    for (size_t i = 0; filename && i < G_N_ELEMENTS(places); i++) {
+        if (g_str_has_prefix(filename, places[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* `options` describe a node; its child is another -blockdev or described in place. */
 static bool node_is_served(PlanDraft *draft, Options *options, int depth)
 {
     const char *driver = options_get(options, "driver");
     const char *child = options_get(options, "file");
 
-    if (!driver || !draft->hooks->has_driver(driver) || depth == CHAIN_MAX) {
+    if (!driver || !draft->hooks->has_driver(driver) || depth == CHAIN_MAX ||
+        filename_is_private(options_get(options, "filename"))) {
         return false;
     }
     if (child) {

@@ -172,7 +172,7 @@ VfuServer *vfu_server_new(PciDevice *device, const char *path, VfuDmaMode mode, 
     }
     VfuServer *server = server_alloc(device, mode);
     if (lstat(path, &st) == 0) {
-        server->path = g_strdup(path);
+        server->path = g_canonicalize_filename(path, NULL); /* holds after a chdir() */
         server->path_dev = st.st_dev;
         server->path_ino = st.st_ino;
     }
