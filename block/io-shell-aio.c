@@ -145,10 +145,14 @@ static int aio_read_run(IoShell *shell, int argc, char **argv)
     Aio *aio = aio_new(shell, BLOCK_READ, "read", "readv");
     IoArgs args = {shell, &io_commands_aio[0], argc, argv, .next = 1, .scanned = 1};
     bool ok = parse_aio(&args, "CP:iqrv", aio);
-    if (!ok || aio->invalid || !take_range(&args, aio)) {
-        int r = ok && aio->invalid ? 0 : -EINVAL;
+    if (ok && aio->invalid) {
+        io_shell_print(shell, "injecting invalid read request\n");
         aio_free(aio);
-        return r;
+        return 0;
+    }
+    if (!ok || !take_range(&args, aio)) {
+        aio_free(aio);
+        return -EINVAL;
     }
     aio->buffer = io_buffer_new(shell, aio->request.bytes);
     if (!aio->buffer) {
@@ -180,6 +184,7 @@ static int aio_write_start(IoShell *shell, IoArgs *args, Aio *aio)
         return -EINVAL;
     }
     if (aio->invalid) {
+        io_shell_print(shell, "injecting invalid write request\n");
         aio_free(aio);
         return 0;
     }

@@ -6,9 +6,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "util/cleanup.h"
 #include "util/error.h"
 
+#define STANDIN_PAYLOAD_SIZE    (1024 * 1024)
 #define PBKDF2_LEAST_ITERATIONS 1000 /* libcryptsetup's least */
 
 static const char *text_of(const Secret *secret)
@@ -41,18 +45,31 @@ static bool format_set_pbkdf(LuksHeader *header, const LuksFormat *format, bool 
     return r >= 0 || luksmod_fail(header, r, error, "Parameters of the key derivation are not valid");
 }
 
-static int format_write(LuksHeader *header, const LuksFormat *format, bool detached)
+/* A file that stands for the payload's device: libcryptsetup wants a regular file or a block device. */
+static int standin_payload(void)
 {
+    int fd = memfd_create("payload", MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, STANDIN_PAYLOAD_SIZE) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* `payload_fd` is that of standin_payload() for a detached header, else -1. */
+static int format_write(LuksHeader *header, const LuksFormat *format, int payload_fd)
+{
+    g_autofree char *payload = g_strdup_printf("/proc/self/fd/%d", payload_fd);
     struct crypt_params_luks1 luks1 = {.hash = format->hash, .data_device = NULL};
     struct crypt_params_luks2 luks2 = {.sector_size = format->sector_size, .label = format->label};
-    if (detached) {
+    if (payload_fd >= 0) {
         /* The payload is on a device of its own from its first byte; libcryptsetup takes an alignment of a
          * device other than the header's as a data offset, so say 0 outright. */
         int r = crypt_set_data_offset(header->cd, 0);
         if (r < 0) {
             return r;
         }
-        luks1.data_device = luks2.data_device = "/dev/null";
+        luks1.data_device = luks2.data_device = payload;
     }
     bool easy = !strcmp(format->cipher, "aes");
     const char *mode = easy ? format->mode : luksmod_standin_mode(format);
@@ -70,7 +87,8 @@ static bool format_header(LuksHeader *header, const LuksFormat *format, bool det
     if (!format_set_pbkdf(header, format, !passphrase, error)) {
         return false;
     }
-    int r = format_write(header, format, detached);
+    auto_fd payload_fd = detached ? standin_payload() : -1;
+    int r = detached && payload_fd < 0 ? payload_fd : format_write(header, format, payload_fd);
     if (r < 0) {
         return luksmod_fail(header, r, error, "Could not make a LUKS%u header", format->version);
     }

@@ -6,7 +6,8 @@
 #include "tools/crowd.h"
 #include "util/buffer.h"
 
-#define SECTOR 512 /* the first difference is told to this precision, as by qemu-img */
+#define STATUS_SPAN (1ULL << 30) /* asked of a node at once */
+#define SECTOR      512          /* the first difference is told to this precision, as by qemu-img */
 
 typedef struct Comparison {
     BlockNode *nodes[2];
@@ -14,29 +15,38 @@ typedef struct Comparison {
     BufferPool *pool;
     Progress *progress;
     pthread_mutex_t lock;
+    uint64_t extent_end[2]; /* where what is known of each node ends */
+    bool extent_zero[2];
     uint64_t next;   /* offset to be given out */
     uint64_t differ; /* the least offset that is known to differ, or `end` */
     int result;
     char *message;
 } Comparison;
 
-/* True when both are known to read as zeros at [offset, offset + *bytes); *bytes may be cut. */
+/* True when node i is known to read as zeros at `offset`; *bytes is cut to what is known. Called with the
+ * lock held. Extents are asked for once: to find their ends may cost a walk over the whole of them. */
+static bool reads_zero(Comparison *c, int i, uint64_t offset, uint64_t *bytes)
+{
+    uint64_t size = block_info(c->nodes[i])->size;
+    if (offset >= size) {
+        return true;
+    }
+    if (offset >= c->extent_end[i]) {
+        uint64_t n = MIN(size - offset, STATUS_SPAN), run = MIN(n, BUFFER_MAX);
+        unsigned status;
+        c->extent_zero[i] = block_status(c->nodes[i], offset, n, &run, &status) == 0 &&
+                            (status & BLOCK_STATUS_ZERO) && !(status & BLOCK_STATUS_DATA);
+        c->extent_end[i] = offset + run;
+    }
+    *bytes = MIN(*bytes, c->extent_end[i] - offset);
+    return c->extent_zero[i];
+}
+
+/* True when both read as zeros at [offset, offset + *bytes), which may be cut. */
 static bool both_zero(Comparison *c, uint64_t offset, uint64_t *bytes)
 {
-    for (int i = 0; i < 2; i++) {
-        uint64_t size = block_info(c->nodes[i])->size, run;
-        unsigned status;
-        if (offset >= size) {
-            continue;
-        }
-        uint64_t n = MIN(*bytes, size - offset);
-        if (block_status(c->nodes[i], offset, n, &run, &status) < 0 || !(status & BLOCK_STATUS_ZERO) ||
-            (status & BLOCK_STATUS_DATA)) {
-            return false;
-        }
-        *bytes = run < n ? run : *bytes;
-    }
-    return true;
+    bool first = reads_zero(c, 0, offset, bytes);
+    return reads_zero(c, 1, offset, bytes) && first;
 }
 
 /* Reads; what lies beyond the end is zeros. */

@@ -4,9 +4,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "block/secret-object.h"
 #include "tools/img.h"
@@ -234,7 +237,7 @@ static bool create_luks(const Target *target, const TargetOptions *o, BlockNode 
     return ok;
 }
 
-BlockNode *target_create(const Target *target, bool *ret_made, GError **error)
+static BlockNode *create(const Target *target, bool *ret_made, GError **error)
 {
     TargetOptions o;
     *ret_made = false;
@@ -256,6 +259,26 @@ BlockNode *target_create(const Target *target, bool *ret_made, GError **error)
         }
     }
     target_options_clear(&o);
+    return node;
+}
+
+/* Signals that would end the program wait until there is an image that can be removed. */
+BlockNode *target_create(const Target *target, bool *ret_made, GError **error)
+{
+    sigset_t ending, before, pending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ending, &before);
+    BlockNode *node = create(target, ret_made, error);
+    sigpending(&pending);
+    bool ends =
+        sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP);
+    if (ends && *ret_made) {
+        unlink(target->name);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return node;
 }
 
