@@ -5,6 +5,7 @@
 #include "hw/block/mmc-int.h"
 #include "hw/block/mmc-transfer.h"
 #include "util/error.h"
+#include "util/trace.h"
 
 static void node_event(BlockNode *node, BlockEvent event, void *opaque);
 
@@ -104,6 +105,7 @@ void mmc_drive_on_tray_moved(MmcDrive *drive, MmcTrayMoved moved, void *opaque)
 
 void mmc_drive_tell_moved(MmcDrive *drive, bool open)
 {
+    trace(mmc_tray, drive->id ? drive->id : "", open ? "open" : "closed");
     if (drive->moved) {
         drive->moved(drive, open, drive->moved_opaque);
     }

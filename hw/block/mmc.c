@@ -14,6 +14,7 @@
 #include "hw/block/mmc-int.h"
 #include "hw/block/mmc-transfer.h"
 #include "util/error.h"
+#include "util/trace.h"
 
 MmcCommand *mmc_command_new(MmcDrive *drive, const uint8_t *cdb, const MmcTransport *transport, void *opaque)
 {
@@ -96,9 +97,21 @@ static MmcStep gates_step(MmcCommand *command)
     return MMC_STEP_AGAIN;
 }
 
+static const char *drive_name(const MmcDrive *drive)
+{
+    return drive->id ? drive->id : "";
+}
+
+static const char *op_name(const MmcCommand *command)
+{
+    return command->op ? command->op->name : "unknown";
+}
+
 static void complete(MmcCommand *command)
 {
     MmcDrive *drive = command->drive;
+    trace(mmc_command_end, drive_name(drive), op_name(command), command->sense.key, command->sense.asc,
+          command->sense.ascq);
     command_unlink(command);
     command->state = MMC_COMPLETE;
     mmc_transfer_clear(&command->read);
@@ -150,6 +163,9 @@ void mmc_command_continue(MmcCommand *command)
 
 void mmc_command_start(MmcCommand *command)
 {
+    const uint8_t *cdb = command->cdb;
+    trace(mmc_command_start, drive_name(command->drive), op_name(command), cdb[0], cdb[1], cdb[2], cdb[3],
+          cdb[4], cdb[5], cdb[6], cdb[7], cdb[8], cdb[9], cdb[10], cdb[11]);
     g_queue_push_tail_link(&command->drive->commands, &command->link);
     command->state = MMC_BUSY;
     command->step = gates_step;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "hw/block/source.h"
 #include "util/iov.h"
+#include "util/trace.h"
 
 #define SPANS         2 /* buffers held for read-ahead, at most */
 #define WINDOW_MIN    (128 * 1024)
@@ -350,6 +351,7 @@ static void start_span(Source *source, BlockNode *node, uint64_t offset, uint32_
     };
     source->spans[source->spans[0] ? 1 : 0] = span;
     source->stats.ahead++;
+    trace(mmc_read_ahead, block_name(node), offset, span->bytes);
     block_submit(&span->request);
 }
 
