@@ -171,6 +171,7 @@ struct AhciPort {
     bool signature_due; /* the first D2H FIS waits for PxCMD.FRE */
     bool link_due;      /* the link comes up when the writes of before have landed */
     bool announce;      /* …and PxSERR tells of it */
+    bool connected;     /* …for the first time for this device */
     PciFence quiet;
     bool quiet_pending;
 };

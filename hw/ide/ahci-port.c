@@ -222,7 +222,8 @@ static void port_link_up(AhciPort *port)
         (port->regs[AHCI_PX_SCTL] & AHCI_SCTL_DET) != AHCI_DET_NONE) {
         return;
     }
-    ide_device_reset(port->device, IDE_RESET_HARD);
+    ide_device_reset(port->device, port->connected ? IDE_RESET_POWER_ON : IDE_RESET_HARD);
+    port->connected = false;
     port->regs[AHCI_PX_SSTS] = 1u << 8 | speed << 4 | AHCI_DET_UP; /* interface active */
     port->regs[AHCI_PX_SIG] = taskfile_signature_word(port->device->signature);
     port->signature_due = true;

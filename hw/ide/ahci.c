@@ -328,6 +328,7 @@ bool ahci_attach(AhciController *ahci, unsigned port, IdeDevice *device)
     }
     device->serial_link = true;
     ahci->port[port].device = device;
+    ahci->port[port].connected = true;
     ahci_port_link(&ahci->port[port], ahci->pci.host != NULL);
     return true;
 }

@@ -30,19 +30,25 @@ static void run_abort_signature(AtapiDevice *atapi)
 
 /* Ends with the signature and status 00 (ACS 7.8, 7.12): no DRDY, and the error register is the diagnostic
  * code. */
-static void end_with_signature(AtapiDevice *atapi)
+static void end_with_signature(AtapiDevice *atapi, bool interrupt)
 {
     IdeCommand *command = g_steal_pointer(&atapi->command);
 
     taskfile_set_signature(&atapi->ide.tf, TASKFILE_PACKET);
     atapi->state = ATAPI_IDLE;
-    command->ops->complete(command, true);
+    command->ops->complete(command, interrupt);
 }
 
+static void run_diagnostic(AtapiDevice *atapi)
+{
+    end_with_signature(atapi, true);
+}
+
+/* No interrupt on a parallel channel: ATA6 9.11. */
 static void run_device_reset(AtapiDevice *atapi)
 {
     mmc_drive_reset(atapi->drive, false);
-    end_with_signature(atapi);
+    end_with_signature(atapi, false);
 }
 
 static void run_identify_packet(AtapiDevice *atapi)
@@ -98,7 +104,7 @@ static const AtaTableRow rows[] = {
     {ATA_CMD_NOP, ATA_CMD_NOP, "NOP", run_abort}, /* always aborts: ACS 7.23 */
     {ATA_CMD_DEVICE_RESET, ATA_CMD_DEVICE_RESET, "DEVICE RESET", run_device_reset},
     {ATA_CMD_READ_SECTORS, ATA_CMD_READ_SECTORS_NORETRY, "READ SECTORS", run_abort_signature},
-    {ATA_CMD_DIAGNOSTIC, ATA_CMD_DIAGNOSTIC, "EXECUTE DEVICE DIAGNOSTIC", end_with_signature},
+    {ATA_CMD_DIAGNOSTIC, ATA_CMD_DIAGNOSTIC, "EXECUTE DEVICE DIAGNOSTIC", run_diagnostic},
     {ATA_CMD_IDENTIFY_PACKET, ATA_CMD_IDENTIFY_PACKET, "IDENTIFY PACKET DEVICE", run_identify_packet},
     {ATA_CMD_IDENTIFY, ATA_CMD_IDENTIFY, "IDENTIFY DEVICE", run_abort_signature},
     {ATA_CMD_STANDBY_IMMEDIATE, ATA_CMD_OLD_STANDBY_IMMEDIATE, "STANDBY IMMEDIATE", run_standby},

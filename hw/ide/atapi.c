@@ -299,7 +299,8 @@ static void atapi_abandon(IdeDevice *device, IdeCommand *command)
     device->tf.status = ATA_STATUS_IDLE;
 }
 
-/* A software reset leaves the drive's unit attention alone (ATA6 9.12: like DEVICE RESET). */
+/* A software reset leaves the drive's unit attention alone (ATA6 9.12: like DEVICE RESET). At power-on the
+ * drive has the attention it was made with. */
 static void atapi_reset(IdeDevice *device, IdeReset reset)
 {
     AtapiDevice *atapi = (AtapiDevice *)device;
@@ -308,7 +309,9 @@ static void atapi_reset(IdeDevice *device, IdeReset reset)
         atapi->mode = (AtaTransferMode)ATA_TRANSFER_MODE_DEFAULT;
     }
     atapi->power = ATA_POWER_ACTIVE;
-    mmc_drive_reset(atapi->drive, reset != IDE_RESET_SOFT);
+    if (reset != IDE_RESET_POWER_ON) {
+        mmc_drive_reset(atapi->drive, reset == IDE_RESET_HARD);
+    }
     taskfile_set_signature(&device->tf, TASKFILE_PACKET);
 }
 

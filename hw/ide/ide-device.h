@@ -35,9 +35,9 @@ typedef enum {
 } IdePhase;
 
 typedef enum {
-    IDE_RESET_POWER_ON,
-    IDE_RESET_HARD, /* COMRESET, PCI reset, RESET- */
-    IDE_RESET_SOFT  /* SRST */
+    IDE_RESET_POWER_ON, /* just connected: only the registers, the medium side is as it was made */
+    IDE_RESET_HARD,     /* COMRESET, PCI reset, RESET- */
+    IDE_RESET_SOFT      /* SRST */
 } IdeReset;
 
 /* The controller's side. */
