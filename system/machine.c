@@ -277,6 +277,7 @@ bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error)
             *ret_failed = i;
             return false;
         }
+        vfu_server_set_deliver(controller->server, block_deliver_ready);
     }
     return true;
 }

@@ -46,6 +46,10 @@ void vfu_server_free(VfuServer *server);
 typedef void (*VfuNotify)(VfuServer *server, bool connected, void *opaque);
 void vfu_server_set_notify(VfuServer *server, VfuNotify notify, void *opaque);
 
+/* Runs on the loop when a batch of messages has been handled and before its answers leave. What can be
+ * completed by then (a read from the page cache) saves the guest a turn of the loop. NULL: nothing. */
+void vfu_server_set_deliver(VfuServer *server, void (*deliver)(void));
+
 bool vfu_server_is_connected(const VfuServer *server);
 
 /* The client's process, as it was when it connected; 0: no client, or the kernel does not tell. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include "util/checked.h"
+#include "util/trace.h"
 
 int vfu_handle_device_info(VfuConn *conn, VfuMessage *message, VfuOut *reply)
 {
@@ -109,6 +110,7 @@ static void region_read(PciDevice *device, uint32_t region, uint64_t offset, uin
         uint64_t value = region == VFU_REGION_CONFIG
                              ? pci_config_read(device, offset + done, size)
                              : device->ops->bar_read(device, region, offset + done, size);
+        trace(vfu_region_read, region, (unsigned)(offset + done), size, value);
         value_store(data + done, value, size);
     }
 }
@@ -120,6 +122,7 @@ static void region_write(VfuConn *conn, uint32_t region, uint64_t offset, const 
     for (uint32_t done = 0, size; done < count; done += size) {
         size = region_access_size(region, offset + done, count - done, done == 0);
         uint64_t value = value_load(data + done, size);
+        trace(vfu_region_write, region, (unsigned)(offset + done), size, value);
         if (region == VFU_REGION_CONFIG) {
             pci_config_write(device, offset + done, size, value);
         } else {

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "util/trace.h"
 
 #define READS_PER_TURN 8 /* then the loop's other sources have their turn */
 
@@ -83,6 +84,7 @@ static void handle_command(VfuConn *conn, VfuMessage *message)
     int ret = command_run(conn, message, reply);
 
     conn->server->stats.commands++;
+    trace(vfu_command, header->id, header->command, message->size, message->n_fds, header->flags, ret);
     if (header->flags & VFU_NO_REPLY) {
         vfu_out_free(conn, reply);
         return;
@@ -258,6 +260,9 @@ void vfu_conn_process(VfuConn *conn)
         if (conn->broken || !more || reads >= READS_PER_TURN || !input_receive(conn, &more)) {
             break;
         }
+    }
+    if (server->deliver && !conn->broken) {
+        server->deliver();
     }
     vfu_out_flush(conn);
     if (conn->broken) {

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 #include "util/bytes.h"
+#include "util/trace.h"
 
 #define MSI_WINDOW      0xfee00000u /* where x86 takes interrupt messages */
 #define MSI_WINDOW_SIZE 0x00100000u
@@ -107,6 +108,7 @@ static void host_dma_read_cancel(PciHost *host, PciDmaRead *read)
 
 static void dma_fault(VfuServer *server)
 {
+    trace(vfu_dma_fault, server->path ? server->path : "");
     server->dma_fault = true;
 }
 

@@ -146,6 +146,7 @@ struct VfuServer {
     VfuConn *conn; /* NULL: no client */
     VfuNotify notify;
     void *notify_opaque;
+    void (*deliver)(void);
     GQueue fences; /* PciFence.link, oldest first */
     bool dma_fault;
     bool intx_level;

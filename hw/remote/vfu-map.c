@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "util/checked.h"
+#include "util/trace.h"
 
 #define MAP_ALIGN 4096 /* the pgsizes capability */
 
@@ -166,6 +167,7 @@ int vfu_handle_dma_map(VfuConn *conn, VfuMessage *message, VfuOut *reply)
     memcpy(&request, message->payload, sizeof request);
 
     int ret = map_check(conn, &request, message->n_fds);
+    trace(vfu_dma_map, request.address, request.size, request.flags, message->n_fds, ret);
     if (ret < 0) {
         return ret;
     }
@@ -195,6 +197,7 @@ int vfu_handle_dma_unmap(VfuConn *conn, VfuMessage *message, VfuOut *reply)
     VfuDmaUnmapMsg request;
     memcpy(&request, message->payload, sizeof request);
 
+    trace(vfu_dma_unmap, request.address, request.size, request.flags);
     if (request.argsz < sizeof request || (request.flags & ~VFU_DMA_UNMAP_ALL)) {
         return -EINVAL;
     }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "util/cleanup.h"
 #include "util/error.h"
+#include "util/trace.h"
 
 #define BACKLOG           4
 #define DEFAULT_DMA_CHUNK (128 * 1024)
@@ -40,6 +41,7 @@ void vfu_server_disconnect(VfuServer *server)
 {
     VfuConn *conn = server->conn;
 
+    trace(vfu_disconnect, server->path ? server->path : "", server->stats.commands);
     conn->broken = true; /* no DMA while the function lets go of it */
     vfu_server_reset_device(server);
     vfu_dma_abort_reads(conn);
@@ -55,6 +57,7 @@ void vfu_server_disconnect(VfuServer *server)
 static void server_connect(VfuServer *server, int fd)
 {
     server->conn = vfu_conn_new(server, fd);
+    trace(vfu_connect, server->path ? server->path : "", server->conn->mmap_writes);
     if (server->notify) {
         server->notify(server, true, server->notify_opaque);
     }
@@ -262,6 +265,11 @@ void vfu_server_set_notify(VfuServer *server, VfuNotify notify, void *opaque)
 pid_t vfu_server_client_pid(const VfuServer *server)
 {
     return server->conn ? vfu_peer_pid(server->conn->fd) : 0;
+}
+
+void vfu_server_set_deliver(VfuServer *server, void (*deliver)(void))
+{
+    server->deliver = deliver;
 }
 
 bool vfu_server_is_connected(const VfuServer *server)

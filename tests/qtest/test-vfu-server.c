@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <linux/kvm.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -348,6 +350,53 @@ static void test_tuning(void)
     vfu_fixture_teardown(&f);
 }
 
+/* AUTO writes by mmap exactly when the client's process has a KVM virtual machine open. */
+static void test_kvm_client(void)
+{
+    int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+    int vm = kvm < 0 ? -1 : ioctl(kvm, KVM_CREATE_VM, 0);
+    VfuFixture f;
+
+    if (vm < 0) {
+        g_test_skip("no KVM here");
+    } else {
+        vfu_fixture_setup(&f, VFU_DMA_MODE_AUTO, true);
+        g_assert_cmpint(vfu_server_dma_mode(f.server), ==, VFU_DMA_MODE_MMAP);
+        close(vm);
+        vfu_fixture_reconnect(&f);
+        g_assert_cmpint(vfu_server_dma_mode(f.server), ==, VFU_DMA_MODE_MESSAGE);
+        f.fds--; /* vm is closed */
+        vfu_fixture_teardown(&f);
+    }
+    if (kvm >= 0) {
+        close(kvm);
+    }
+}
+
+static unsigned delivered;
+
+static void count_delivery(void)
+{
+    delivered++;
+}
+
+/* Once for all the messages of a turn, before their answers leave. */
+static void test_deliver(void)
+{
+    VfuFixture f;
+
+    vfu_fixture_setup(&f, VFU_DMA_MODE_MESSAGE, true);
+    vfu_server_set_deliver(f.server, count_delivery);
+    vfu_client_settle(f.client);
+    delivered = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        vfu_client_post(f.client, FAKE_PCI_MEM_BAR, 0, 4, i);
+    }
+    g_assert_cmpuint(vfu_client_read(f.client, FAKE_PCI_MEM_BAR, 0, 4), ==, 4);
+    g_assert_cmpuint(delivered, ==, 1);
+    vfu_fixture_teardown(&f);
+}
+
 static void test_mode_names(void)
 {
     VfuDmaMode mode = VFU_DMA_MODE_MMAP;
@@ -379,6 +428,8 @@ int main(int argc, char **argv)
     g_test_add_func("/vfu-server/adopt-wrong", test_adopt_wrong);
     g_test_add_func("/vfu-server/nobody-there", test_nobody_there);
     g_test_add_func("/vfu-server/tuning", test_tuning);
+    g_test_add_func("/vfu-server/kvm-client", test_kvm_client);
+    g_test_add_func("/vfu-server/deliver", test_deliver);
     g_test_add_func("/vfu-server/mode-names", test_mode_names);
     return g_test_run();
 }
