@@ -278,6 +278,10 @@ void secret_object_hide_argv(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         char *arg = argv[i];
+        char *value = g_str_has_prefix(arg, "--") ? strchr(arg, '=') : NULL;
+        if (value) { /* --object=secret,… */
+            arg = value + 1;
+        }
         if (arg[0] == '{' && strstr(arg, "\"secret\"")) {
             hide_json(arg);
             continue;

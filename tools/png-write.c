@@ -19,7 +19,8 @@ static bool write_chunk(FILE *file, const char type[4], const void *data, uint32
         crc = crc32(crc, data, size);
     }
     store_be32(tail, crc);
-    return fwrite(head, 1, sizeof head, file) == sizeof head && fwrite(data, 1, size, file) == size &&
+    return fwrite(head, 1, sizeof head, file) == sizeof head &&
+           (!size || fwrite(data, 1, size, file) == size) &&
            fwrite(tail, 1, sizeof tail, file) == sizeof tail;
 }
 

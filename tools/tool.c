@@ -203,6 +203,7 @@ int tool_run(const ToolCommand *command, const char *full_name, int argc, char *
         print_help(command, full_name);
         status = EXIT_SUCCESS;
     } else if (add_objects(&args)) {
+        secret_object_hide_argv(argc, argv);
         /* getopt has put the operands last; their strings stay where they were. */
         status = command->run(&args);
     }
