@@ -188,6 +188,7 @@ const BlockDriver block_driver_luks = {
     .preadv = luks_preadv,
     .pwritev = luks_pwritev,
     .discard = luks_discard,
+    .read_now = luks_read_now,
     .resize = luks_resize,
     .refresh = luks_refresh,
 };

@@ -30,12 +30,24 @@ static bool must_wait(const RangeHold *hold)
     return false;
 }
 
-void range_lock_take(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive)
+/* The mutex is held. */
+static void append(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive)
 {
-    pthread_mutex_lock(&lock->mutex);
     *hold = (RangeHold){.start = start, .end = end, .exclusive = exclusive, .prev = lock->last};
     *(lock->last ? &lock->last->next : &lock->first) = hold;
     lock->last = hold;
+}
+
+static void unlink_hold(RangeLock *lock, RangeHold *hold)
+{
+    *(hold->prev ? &hold->prev->next : &lock->first) = hold->next;
+    *(hold->next ? &hold->next->prev : &lock->last) = hold->prev;
+}
+
+void range_lock_take(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive)
+{
+    pthread_mutex_lock(&lock->mutex);
+    append(lock, hold, start, end, exclusive);
     while (must_wait(hold)) {
         lock->waiting++;
         pthread_cond_wait(&lock->changed, &lock->mutex);
@@ -44,11 +56,22 @@ void range_lock_take(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t 
     pthread_mutex_unlock(&lock->mutex);
 }
 
+bool range_lock_try(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive)
+{
+    pthread_mutex_lock(&lock->mutex);
+    append(lock, hold, start, end, exclusive);
+    bool taken = !must_wait(hold);
+    if (!taken) {
+        unlink_hold(lock, hold);
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return taken;
+}
+
 void range_lock_release(RangeLock *lock, RangeHold *hold)
 {
     pthread_mutex_lock(&lock->mutex);
-    *(hold->prev ? &hold->prev->next : &lock->first) = hold->next;
-    *(hold->next ? &hold->next->prev : &lock->last) = hold->prev;
+    unlink_hold(lock, hold);
     if (lock->waiting) {
         pthread_cond_broadcast(&lock->changed);
     }

@@ -32,6 +32,8 @@ void range_lock_clear(RangeLock *lock); /* nothing may be held */
 
 /* Fills `hold` and waits until the range is free for it. */
 void range_lock_take(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive);
+/* Without waiting: false when it is not free. */
+bool range_lock_try(RangeLock *lock, RangeHold *hold, uint64_t start, uint64_t end, bool exclusive);
 void range_lock_release(RangeLock *lock, RangeHold *hold);
 
 #endif
