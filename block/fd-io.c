@@ -6,14 +6,20 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define BATCH 64 /* iovecs in one system call */
+#define IN_MEMORY_NOW                                                                                        \
+    (16 * 1024) /* most that the loop thread copies out of a tmpfs: more goes to the workers' CPUs */
 
 void fd_file_init(FdFile *file, int fd)
 {
+    struct statfs fs;
     *file = (FdFile){.fd = fd, .tail_fd = -1, .align = 1};
+    file->in_memory = fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
 void fd_file_close(FdFile *file)
@@ -125,7 +131,11 @@ int fd_file_read_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct
     if (file->tail_fd >= 0 || niov > BATCH || g_atomic_int_get(&file->no_nowait)) {
         return -EAGAIN;
     }
-    ssize_t got = preadv2(file->fd, iov, niov, (off_t)offset, RWF_NOWAIT);
+    if (file->in_memory && bytes > IN_MEMORY_NOW) {
+        return -EAGAIN;
+    }
+    /* tmpfs does not know the flag. */
+    ssize_t got = preadv2(file->fd, iov, niov, (off_t)offset, file->in_memory ? 0 : RWF_NOWAIT);
     if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)) {
         g_atomic_int_set(&file->no_nowait, 1);
     }

@@ -17,6 +17,7 @@ typedef struct FdFile {
     int tail_fd; /* the same file through the page cache, for the end that fills no block; -1: not direct */
     uint32_t align;   /* of O_DIRECT; 1 when buffered */
     bool is_device;   /* block device: BLKDISCARD, BLKZEROOUT */
+    bool in_memory;   /* tmpfs: no wait for a device (but for what was swapped out) */
     gint flush_error; /* atomic: errno of the first flush that failed; from then on all do, see
                          fd_file_flush() */
     gint no_nowait;   /* atomic: RWF_NOWAIT does not work here */

@@ -49,6 +49,7 @@ struct WorkPool {
     unsigned max_threads;
     unsigned live;          /* threads in SLOT_LIVE */
     unsigned waiting;       /* of these, waiting on `wake` */
+    bool waking;            /* one of these has been signalled and does not run yet */
     unsigned normal_active; /* normal work being run */
     bool closing;
     int event_fd;
@@ -107,9 +108,20 @@ static bool pool_wait(WorkPool *pool)
     pool->waiting++;
     while (!pool_startable(pool) && !pool->closing && error != ETIMEDOUT) {
         error = pthread_cond_timedwait(&pool->wake, &pool->lock, &until);
+        pool->waking = false; /* by whomever: a signal too many is better than one too few */
     }
     pool->waiting--;
     return pool_startable(pool) > 0;
+}
+
+/* Workers wake each other one by one while there is work that nobody has taken: on a burst of short work the
+ * first one or two do it all, and the others are left to sleep. Called with the lock held. */
+static void pool_wake(WorkPool *pool)
+{
+    if (pool->waiting && !pool->waking && pool_startable(pool)) {
+        pool->waking = true;
+        pthread_cond_signal(&pool->wake);
+    }
 }
 
 static void *pool_worker(void *opaque)
@@ -121,6 +133,7 @@ static void *pool_worker(void *opaque)
     do {
         bool normal;
         for (Work *work; (work = pool_take(pool, &normal));) {
+            pool_wake(pool);
             pool_run(pool, work, normal);
         }
     } while (pool_wait(pool));
@@ -165,9 +178,7 @@ static void pool_kick(WorkPool *pool)
     if (pool_startable(pool) > pool->waiting && pool->live < pool->max_threads) {
         pool_start_thread(pool);
     }
-    if (pool->waiting) {
-        pthread_cond_signal(&pool->wake);
-    }
+    pool_wake(pool);
     if (!pool->live) {
         /* No thread to be had: pool_dispatch() runs the work itself, late but surely. */
         uint64_t one = 1;
