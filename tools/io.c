@@ -85,60 +85,75 @@ static int next_option(int argc, char **argv, int *at, const char *valued, const
     return strchr(valued, letter) && !*ret_value ? '?' : letter;
 }
 
-static int open_run(IoShell *shell, int argc, char **argv)
+typedef struct OpenArguments {
+    const char *path, *options, *cache, *discard;
+    bool read_only, force_share;
+} OpenArguments;
+
+/* False after printing what is wrong. */
+static bool parse_open(IoShell *shell, int argc, char **argv, OpenArguments *ret)
 {
-    Session *session = io_shell_opaque(shell);
-    Session next = {.spec = {.writable = true}};
-    const char *value, *name = NULL, *options = NULL, *cache = NULL, *discard = NULL;
+    *ret = (OpenArguments){0};
+    const char *value;
     int at = 1, letter;
     while ((letter = next_option(argc, argv, &at, "tdo", &value))) {
         switch (letter) {
         case 'r':
-            next.spec.writable = false;
+            ret->read_only = true;
             break;
         case 'n':
-            cache = "none";
+            ret->cache = "none";
             break;
         case 'U':
-            next.spec.force_share = true;
+            ret->force_share = true;
             break;
-        case 'k':
+        case 'k': /* how requests are carried out is the driver's matter */
             break;
         case 't':
-            cache = value;
+            ret->cache = value;
             break;
         case 'd':
-            discard = value;
+            ret->discard = value;
             break;
         case 'o':
-            options = value;
+            ret->options = value;
             break;
         default:
             io_shell_print_error(shell, "open: invalid option -- '%c'\n", letter);
-            return -EINVAL;
+            return false;
         }
     }
-    name = at < argc ? argv[at] : NULL;
-    if ((!name && !options) || at + 1 < argc || (name && options)) {
+    ret->path = at < argc ? argv[at] : NULL;
+    if (at + 1 < argc || (ret->path != NULL) == (ret->options != NULL)) {
         io_shell_print(shell, "open: give either a path or -o OPTIONS\n");
+        return false;
+    }
+    return (!ret->cache || valid_cache(ret->cache)) && (!ret->discard || valid_discard(ret->discard));
+}
+
+static int open_run(IoShell *shell, int argc, char **argv)
+{
+    Session *session = io_shell_opaque(shell);
+    OpenArguments o;
+    if (!parse_open(shell, argc, argv, &o)) {
         return -EINVAL;
     }
     if (io_shell_node(shell)) {
         io_shell_print_error(shell, "spindle-io: file open already, try 'help close'\n");
         return -EBUSY;
     }
-    if ((cache && !valid_cache(cache)) || (discard && !valid_discard(discard))) {
-        return -EINVAL;
-    }
-    replace(&session->name, name ? name : options);
-    replace(&session->cache, cache);
-    replace(&session->discard, discard ? discard : "unmap");
+    replace(&session->name, o.path ? o.path : o.options);
+    replace(&session->cache, o.cache);
+    replace(&session->discard, o.discard ? o.discard : "unmap");
     replace(&session->format, NULL);
-    next.spec.name = session->name;
-    next.spec.cache = session->cache;
-    next.spec.discard = session->discard;
-    next.spec.image_opts = options != NULL;
-    session->spec = next.spec;
+    session->spec = (ImageSpec){
+        .name = session->name,
+        .cache = session->cache,
+        .discard = session->discard,
+        .image_opts = o.options != NULL,
+        .writable = !o.read_only,
+        .force_share = o.force_share,
+    };
     return session_open(session, shell) ? 0 : -EINVAL;
 }
 
@@ -189,6 +204,7 @@ static int quit_run(IoShell *shell, int argc, char **argv)
 
 static int abort_run(IoShell *shell, int argc, char **argv)
 {
+    fflush(stdout); /* what came before is to be seen */
     abort();
 }
 
@@ -199,7 +215,7 @@ static int sigraise_run(IoShell *shell, int argc, char **argv)
         io_shell_print(shell, "%s is not a valid number\n", argv[1]);
         return -EINVAL;
     }
-    fflush(stdout); /* what came before is to be seen */
+    fflush(stdout);
     raise(signal);
     return 0;
 }

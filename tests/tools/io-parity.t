@@ -76,6 +76,16 @@ same 'an unknown object' --object bogus,id=x a.raw
 same 'an option string' --image-opts -c length -c 'write -P 9 0 512' -c 'read -P 9 0 512' driver=raw,file.filename=a.raw
 same 'the discard mode off' -d off -f raw -c 'write 0 1M' -c 'discard 0 1M' -c 'read -P 0xcd 0 1M' a.raw
 
+# The commands that open and close; the engine warns about probing, which says nothing about us.
+rm -rf work && mkdir work && truncate -s 1M work/a.raw && printf pass >work/pass
+in_work() { (cd work && "$io" "$@" </dev/null) >why 2>&1; }
+in_work -c 'open a.raw' -c length -c close -c 'open -r a.raw' -c 'read 0 1' -c close -c 'open -o driver=raw,file.filename=a.raw' -c 'write 0 1' -c close
+report 'open, close, open again'
+! in_work -c 'open -r a.raw' -c 'write 0 1' && ! in_work -c 'open nosuch' && ! in_work -c 'open' && ! in_work -c 'open -t bogus a.raw' && ! in_work -c 'open a.raw' -c 'open a.raw' && ! in_work -c 'open a.raw b.raw' && ! in_work -c 'open -x a.raw'
+report 'open: what cannot be'
+! in_work -f raw -c 'read 0 1' -c abort -c 'read 0 1' a.raw && grep -q 'read 1/1' why && ! in_work -f raw -c 'sigraise 15' a.raw
+report 'abort, sigraise'
+
 # Commands from standard input.
 rm -rf work && mkdir work && truncate -s 1M work/a.raw
 if [ -n "$engine_io" ]; then
