@@ -488,7 +488,7 @@ static void test_truncated(void)
 {
     VfuFixture f;
     Wait w;
-    uint8_t got[64];
+    uint8_t got[64] = {0};
 
     setup(&f, VFU_DMA_MODE_MMAP, VFU_CLIENT_RAM_UNSEALED);
     vfu_client_truncate_ram(f.client, RAM, 0x1000);

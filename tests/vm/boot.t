@@ -8,7 +8,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
-from guest import Guest, maker
+from guest import Guest, is_spindle, maker
 from tap import Tap
 
 PROMPT = r"root@spindle:[^#\n]*# "
@@ -29,6 +29,8 @@ def boots(tap, iso, digest, machine, firmware):
         guest.start()
         text = guest.wait_serial(PROMPT, 120)
         tap.ok("Live CD found in /dev/sr0" in text, name + ": boots from the CD to a shell", text)
+        if is_spindle(guest.program):
+            tap.equal(ask(guest, "cat /sys/block/sr0/device/vendor"), "SPINDLE", name + ": the drive is Spindle's")
         mounts = ask(guest, "cat /proc/mounts")
         tap.match(mounts, re.compile(r"^/dev/sr0 /run/live/cd iso9660 ro", re.M), name + ": the CD is mounted")
         tap.match(mounts, re.compile(r"^root / overlay .*lowerdir=/run/live/squash", re.M),

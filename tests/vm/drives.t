@@ -59,6 +59,9 @@ def check_one(tap, path):
 def check_two(tap, first, second):
     with Guest(cds=[first, second, None], smp=2) as guest:
         guest.start()
+        if is_spindle(guest.program):
+            guest.get("for d in 0 1; do dd if=/dev/sr$d of=/dev/null bs=1M iflag=direct 2>/dev/null & done >/dev/null")
+            check_memory(tap, guest, "while reading", BUSY_KIB)
         script = "for d in 0 1; do { sha256sum </dev/sr$d | cut -c1-64 >/tmp/sum$d; } & done; wait; cat /tmp/sum0 /tmp/sum1"
         tap.equal(guest.get(script, 120).split(), [sha256(first), sha256(second)], "two drives read at once: sha256 of each")
         if is_spindle(guest.program):
