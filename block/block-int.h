@@ -85,8 +85,9 @@ struct BlockNode {
     BlockInfo info;
     void *state;
     char *name;
-    char *filename;   /* info.filename points here */
-    BlockNode *child; /* role "file", or what block_node_open_child() was told; reference held */
+    char *filename;       /* info.filename points here */
+    struct BlockToc *toc; /* toc.h: a disc image's, made by open; freed with the node. NULL: none */
+    BlockNode *child;     /* role "file", or what block_node_open_child() was told; reference held */
     /* private to node.c and request.c */
     struct BlockNodePrivate *priv;
 };

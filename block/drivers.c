@@ -10,6 +10,7 @@
 /* clang-format off */
 static const BlockDriver *const drivers[] = {
     &block_driver_blkdebug,
+    &block_driver_cue,
     &block_driver_fault,
     &block_driver_fault_serial,
     &block_driver_file,

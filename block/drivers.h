@@ -8,6 +8,7 @@
 #include "block/block-int.h"
 
 extern const BlockDriver block_driver_blkdebug;
+extern const BlockDriver block_driver_cue;
 extern const BlockDriver block_driver_fault;
 extern const BlockDriver block_driver_fault_serial;
 extern const BlockDriver block_driver_file;

@@ -6,6 +6,7 @@
  * written to) and closes it; back on the loop thread its children lose this reference and it is freed.
  */
 #include "block/core.h"
+#include "block/toc.h"
 #include "util/error.h"
 #include "util/log.h"
 #include <string.h>
@@ -58,6 +59,7 @@ void node_free(BlockNode *node)
     pthread_mutex_destroy(&priv->flushing);
     pthread_mutex_destroy(&priv->serial);
     g_free(priv);
+    block_toc_free(node->toc);
     g_free(node->state);
     g_free(node->name);
     g_free(node->filename);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <string.h>
+#include "block/toc.h"
 #include "hw/block/disc.h"
 #include "hw/block/msf.h"
 #include "util/bytes.h"
@@ -47,6 +48,61 @@ Disc *disc_new_from_image(BlockNode *node, GError **error)
         return NULL;
     }
     return g_steal_pointer(&disc);
+}
+
+static DiscMode mode_of(BlockTrackMode mode)
+{
+    switch (mode) {
+    case BLOCK_TRACK_AUDIO:
+        return DISC_AUDIO;
+    case BLOCK_TRACK_MODE1:
+        return DISC_MODE1;
+    default:
+        return DISC_MODE2;
+    }
+}
+
+static bool add_toc_track(Disc *disc, BlockNode *node, const BlockTrack *from, GError **error)
+{
+    DiscTrack track = {
+        .control = from->control,
+        .mode = mode_of(from->mode),
+        .start = from->start,
+        .pregap = from->pregap,
+        .sectors = from->sectors,
+        .node = node,
+        .offset = from->offset,
+        .stored = from->stored,
+        .stride = from->stride,
+        .pregap_stored = from->pregap_stored,
+    };
+    memcpy(track.isrc, from->isrc, sizeof track.isrc);
+    return disc_add_track(disc, &track, error) != NULL;
+}
+
+static Disc *disc_new_from_toc(BlockNode *node, const BlockToc *toc, GError **error)
+{
+    g_autoptr(Disc) disc = disc_new_cd();
+    for (unsigned i = 0; i < toc->tracks; i++) {
+        const BlockTrack *track = &toc->track[i];
+        if (!add_toc_track(disc, node, track, error)) {
+            return NULL;
+        }
+        if ((i + 1 == toc->tracks || track[1].session > track->session) &&
+            !disc_end_session(disc, track->start + track->sectors, error)) {
+            return NULL;
+        }
+    }
+    disc->type = toc->type;
+    disc->cd_text = toc->cd_text ? g_bytes_ref(toc->cd_text) : NULL;
+    memcpy(disc->mcn, toc->mcn, sizeof disc->mcn);
+    return g_steal_pointer(&disc);
+}
+
+Disc *disc_new_from_node(BlockNode *node, GError **error)
+{
+    const BlockToc *toc = block_toc(node);
+    return toc ? disc_new_from_toc(node, toc, error) : disc_new_from_image(node, error);
 }
 
 const DiscTrack *disc_add_track(Disc *disc, const DiscTrack *track, GError **error)

@@ -76,6 +76,9 @@ struct Disc {
  * and an error for an empty image, or one that 32-bit addresses cannot reach. */
 Disc *disc_new_from_image(BlockNode *node, GError **error);
 
+/* What the node holds: by its table of contents (block/toc.h), or as a plain image. */
+Disc *disc_new_from_node(BlockNode *node, GError **error);
+
 /* An empty disc of the CD profile, to be filled by an image format's reader with disc_add_track() and
  * disc_end_session(), before anybody sees it. */
 Disc *disc_new_cd(void);

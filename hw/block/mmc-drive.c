@@ -2,6 +2,7 @@
  *
  * The drive as the operator sees it: making one, putting media in and out, moving the tray.
  */
+#include "block/toc.h"
 #include "hw/block/mmc-int.h"
 #include "hw/block/mmc-transfer.h"
 #include "util/error.h"
@@ -167,13 +168,13 @@ bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **
 {
     Disc *disc = NULL;
     if (node && block_medium_present(node)) {
-        disc = disc_new_from_image(node, error);
+        disc = disc_new_from_node(node, error);
         if (!disc) {
             return false;
         }
     }
     insert(drive, node, disc, announce);
-    drive->plain = true;
+    drive->plain = !node || !block_toc(node);
     return true;
 }
 
@@ -190,7 +191,7 @@ static void node_event(BlockNode *node, BlockEvent event, void *opaque)
     }
     Disc *disc = NULL;
     if (event != BLOCK_EVENT_GONE && block_medium_present(node)) {
-        disc = disc_new_from_image(node, NULL); /* a node of no bytes is no medium */
+        disc = disc_new_from_node(node, NULL); /* a node of no bytes is no medium */
     }
     if (disc || drive->disc) {
         set_disc(drive, disc, true);
