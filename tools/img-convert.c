@@ -239,7 +239,8 @@ static int convert_all(Convert *c)
     Interrupt *interrupt = NULL;
     if (ok) {
         ok = existing ? open_existing(c) : make_target(c);
-        interrupt = interrupt_new(c->made ? c->target.name : NULL);
+        g_autofree char *path = c->made ? target_path(c->target.name) : NULL;
+        interrupt = interrupt_new(path);
         ok = ok && convert(c, interrupt);
         if (!ok) {
             interrupt_discard(interrupt);

@@ -89,8 +89,9 @@ static int create_run(const ToolArgs *args)
     BlockNode *node = target_create(&target, &made, &error);
     if (!node) {
         log_gerror(error, "%s: ", name);
-        if (made) {
-            unlink(name);
+        g_autofree char *path = made ? target_path(name) : NULL;
+        if (path) {
+            unlink(path);
         }
         return EXIT_FAILURE;
     }

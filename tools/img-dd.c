@@ -77,7 +77,8 @@ static bool copy_part(const ToolArgs *args, const Operands *o, const Image *imag
     GError *error = NULL;
     bool made;
     BlockNode *node = target_create(&target, &made, &error);
-    Interrupt *interrupt = interrupt_new(made ? o->output : NULL);
+    g_autofree char *path = made ? target_path(o->output) : NULL;
+    Interrupt *interrupt = interrupt_new(path);
     bool ok = false;
     if (!node) {
         log_gerror(error, "%s: error while creating output image of format '%s': ", o->output, format);

@@ -56,6 +56,10 @@ bool target_check(const Target *target, GError **error);
  * caller may want to remove. */
 BlockNode *target_create(const Target *target, bool *ret_made, GError **error);
 
+/* Where the file of that name really is (`file:` taken off, links followed), to remove it. NULL if nowhere;
+ * free with g_free(). */
+char *target_path(const char *name);
+
 /* The node to write content to: `file` itself, or a format upon it. A new reference. */
 BlockNode *target_open(const Target *target, BlockNode *file, GError **error);
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -262,6 +263,15 @@ static BlockNode *create(const Target *target, bool *ret_made, GError **error)
     return node;
 }
 
+char *target_path(const char *name)
+{
+    g_autoptr(Options) options = block_options_from_filename(name, NULL);
+    const char *filename = options ? options_get(options, "filename") : NULL;
+    char *real = filename ? realpath(filename, NULL) : NULL, *copy = g_strdup(real);
+    free(real);
+    return copy;
+}
+
 /* Signals that would end the program wait until there is an image that can be removed. */
 BlockNode *target_create(const Target *target, bool *ret_made, GError **error)
 {
@@ -275,8 +285,9 @@ BlockNode *target_create(const Target *target, bool *ret_made, GError **error)
     sigpending(&pending);
     bool ends =
         sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP);
-    if (ends && *ret_made) {
-        unlink(target->name);
+    g_autofree char *path = ends && *ret_made ? target_path(target->name) : NULL;
+    if (path) {
+        unlink(path);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return node;

@@ -125,6 +125,15 @@ report 'with -n the target stays'
 [ $? -eq 4 ]
 report 'compare: a read error is status 4'
 
+ln -s real.raw link.raw
+for target in link.raw file:real.raw; do
+    refuses "a failed copy to $target leaves nothing behind" '*error while reading*' "$img" convert "$fault"'"bad-offset": 5000000, "bad-bytes": 700}' $target
+    [ ! -e real.raw ] && [ ! -e file:real.raw ]
+    report "a failed copy to $target leaves nothing behind: files"
+done
+"$img" convert mixed.raw link.raw && [ -L link.raw ] && cmp mixed.raw real.raw
+report 'a copy through a link keeps the link'
+
 # Interruption.
 for signal in INT TERM HUP; do
     "$img" convert -r 1M mixed.raw stopped.raw 2>/dev/null &
