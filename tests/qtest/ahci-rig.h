@@ -21,6 +21,7 @@ typedef struct AhciRig {
     IdeDevice *device; /* on port 0; the rig frees it */
     bool (*step)(
         struct AhciRig *rig); /* lets something beside DMA happen; false: nothing to do. May be NULL */
+    void *opaque;
     MmcDrive *drive;
     void (*free_drive)(MmcDrive *drive); /* may be NULL */
     FakeMmc *mmc;                        /* NULL unless made by ahci_rig_new() */
