@@ -61,6 +61,8 @@ static const char help_text[] =
     "  --object secret,id=<id>,(data=<text>|file=<file>)[,format=raw|base64]\n"
     "           [,keyid=<id>,iv=<base64>]\n"
     "                         create a secret for encrypted images and remote sources\n"
+    "  --object throttle-group,id=<id>[,limits.bps-total=<bytes>][,...]\n"
+    "                         create a group of limits for the driver `throttle`\n"
     "\n"
     "  --pidfile <file>       write process ID to a file after startup\n"
     "\n"

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "block/block.h"
 #include "block/secret-object.h"
+#include "block/throttle.h"
 #include "hw/ide/ahci.h"
 #include "hw/ide/atapi.h"
 #include "hw/remote/vfio-user.h"
@@ -26,7 +27,8 @@ typedef struct Drive {
 } Drive;
 
 struct Machine {
-    GPtrArray *nodes; /* BlockNode, one reference each */
+    GPtrArray *groups; /* ThrottleGroup, one reference each */
+    GPtrArray *nodes;  /* BlockNode, one reference each */
     GPtrArray *controllers;
     GPtrArray *drives;
 };
@@ -60,6 +62,7 @@ Machine *machine_new(void)
 {
     Machine *machine = g_new0(Machine, 1);
 
+    machine->groups = g_ptr_array_new_with_free_func((GDestroyNotify)throttle_group_unref);
     machine->nodes = g_ptr_array_new_with_free_func((GDestroyNotify)block_unref);
     machine->controllers = g_ptr_array_new_with_free_func(controller_free);
     machine->drives = g_ptr_array_new_with_free_func(drive_free);
@@ -78,6 +81,7 @@ void machine_free(Machine *machine)
     g_ptr_array_unref(machine->drives);
     g_ptr_array_unref(machine->controllers);
     g_ptr_array_unref(machine->nodes);
+    g_ptr_array_unref(machine->groups);
     secret_object_clear();
     g_free(machine);
 }
@@ -89,11 +93,19 @@ bool machine_add_object(Machine *machine, Options *options, GError **error)
     if (!type) {
         return error_set(error, "Parameter 'qom-type' is missing");
     }
-    if (strcmp(type, "secret")) {
-        return error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
-    }
+    g_autofree char *kind = g_strdup(type);
     options_remove(options, "qom-type");
-    return secret_object_add(options, error);
+    if (!strcmp(kind, "secret")) {
+        return secret_object_add(options, error);
+    }
+    if (!strcmp(kind, "throttle-group")) {
+        ThrottleGroup *group = throttle_group_new_from_options(options, error);
+        if (group) {
+            g_ptr_array_add(machine->groups, group);
+        }
+        return group != NULL;
+    }
+    return error_set(error, "Parameter 'qom-type' does not accept value '%s'", kind);
 }
 
 bool machine_add_node(Machine *machine, Options *options, GError **error)

@@ -60,15 +60,16 @@ bool plan_node_is_served(PlanDraft *draft, CmdItem *blockdev)
 
 static void take_object(PlanDraft *draft, const char *id);
 
-/* Keys whose value is an object's id: key-secret, password-secret, cookie-secret, tls-creds, …; in a secret
- * keyid, in TLS credentials passwordid. */
+/* Keys whose value is an object's id: key-secret, password-secret, cookie-secret, tls-creds, throttle-group,
+ * …; in a secret keyid, in TLS credentials passwordid. */
 static void take_objects(PlanDraft *draft, Options *options)
 {
     g_auto(GStrv) keys = options_keys(options);
 
     for (char **key = keys; *key; key++) {
         if (g_str_has_suffix(*key, "-secret") || g_str_has_suffix(*key, "tls-creds") ||
-            !strcmp(*key, "keyid") || !strcmp(*key, "passwordid")) {
+            g_str_has_suffix(*key, "throttle-group") || !strcmp(*key, "keyid") ||
+            !strcmp(*key, "passwordid")) {
             take_object(draft, options_get(options, *key));
         }
     }

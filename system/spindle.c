@@ -51,7 +51,11 @@ static const char *probe_format(const char *filename)
         {"bochs", 0, "Bochs Virtual HD Image", 22},
     };
     uint8_t head[128] = {0}, tail[512] = {0};
+    const char *dot = strrchr(filename, '.');
 
+    if (dot && !g_ascii_strcasecmp(dot, ".cue")) {
+        return "cue"; /* Spindle's own: QEMU would take the sheet's text for the disc */
+    }
     if (read_head(filename, head, sizeof head, 0) < 0) {
         return "raw";
     }

@@ -156,22 +156,6 @@ static const DriveOption *controller_option(Daemon *daemon, unsigned n)
     return NULL;
 }
 
-static bool open_up(Daemon *daemon)
-{
-    GError *error = NULL;
-    unsigned failed = 0;
-
-    if (!machine_listen(daemon->machine, &failed, &error)) {
-        report(daemon, controller_option(daemon, failed), error);
-        return false;
-    }
-    if (daemon->pidfile && !pidfile_write(daemon->pidfile, &daemon->pidfile_written, &error)) {
-        report(daemon, NULL, error);
-        return false;
-    }
-    return true;
-}
-
 static void quit(Daemon *daemon)
 {
     g_main_loop_quit(daemon->loop);
@@ -204,13 +188,36 @@ static void on_lifeline_closed(void *opaque)
     quit(opaque);
 }
 
-static void run(Daemon *daemon)
+/* Not earlier than this: while a node is being opened, which may hang, a signal just kills. Not later: from
+ * here on there are files to remove. */
+static void catch_signals(Daemon *daemon)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
     for (size_t i = 0; i < G_N_ELEMENTS(signals); i++) {
         g_unix_signal_add(signals[i], on_signal, daemon);
     }
+}
+
+static bool open_up(Daemon *daemon)
+{
+    GError *error = NULL;
+    unsigned failed = 0;
+
+    catch_signals(daemon);
+    if (!machine_listen(daemon->machine, &failed, &error)) {
+        report(daemon, controller_option(daemon, failed), error);
+        return false;
+    }
+    if (daemon->pidfile && !pidfile_write(daemon->pidfile, &daemon->pidfile_written, &error)) {
+        report(daemon, NULL, error);
+        return false;
+    }
+    return true;
+}
+
+static void run(Daemon *daemon)
+{
     if (daemon->lifeline) {
         lifeline_watch(daemon->lifeline, on_lifeline_closed, daemon);
         lifeline_send_ready(daemon->lifeline);

@@ -12,7 +12,8 @@
 
 static bool fake_has_driver(const char *driver)
 {
-    static const char *const names[] = {"file", "host_device", "raw", "null-co", "http", "luks", NULL};
+    static const char *const names[] = {"file", "host_device", "raw",      "null-co",
+                                        "http", "luks",        "throttle", NULL};
 
     return g_strv_contains(names, driver);
 }
