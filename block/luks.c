@@ -89,6 +89,14 @@ static bool check_payload(const LuksState *s, uint64_t child_size, GError **erro
     return true;
 }
 
+/* Where header and payload share a file, writing the one must not reach the other. */
+static bool check_overlap(const LuksCopy *copy, uint64_t payload_offset, GError **error)
+{
+    uint64_t fixed, total;
+    copy->module->header_extent(copy->header, &fixed, &total);
+    return payload_offset >= total || error_set(error, "LUKS payload is overlapping with the header");
+}
+
 static bool unlock(LuksState *s, BlockNode *from, const LuksOptions *o, GError **error)
 {
     LuksCopy copy;
@@ -101,6 +109,9 @@ static bool unlock(LuksState *s, BlockNode *from, const LuksOptions *o, GError *
         s->payload_bytes = volume.payload_bytes;
         s->iv_offset = volume.iv_offset;
         s->sector_size = volume.sector_size;
+        ok = o->has_header || check_overlap(&copy, s->payload_offset, error);
+    }
+    if (ok) {
         s->cipher = s->module->cipher_new(volume.cipher, volume.key, volume.sector_size, error);
     }
     luks_copy_clear(&copy);

@@ -17,7 +17,8 @@
 #include "util/bytes.h"
 #include "util/error.h"
 
-#define IV_BYTES 16 /* the block of every cipher here */
+#define IV_BYTES   16          /* the block of every cipher here */
+#define BURN_BYTES (16 * 1024) /* more than libgcrypt uses to set a key */
 
 typedef enum { IV_NONE, IV_NULL, IV_PLAIN, IV_PLAIN64, IV_PLAIN64BE, IV_BENBI, IV_ESSIV } IvKind;
 
@@ -173,6 +174,58 @@ static void context_free(CipherContext *context)
     g_free(context);
 }
 
+#if defined(__x86_64__)
+#define WIPE_ZMM(n) __asm__ volatile("vpxorq %%zmm" #n ", %%zmm" #n ", %%zmm" #n ::: "zmm" #n)
+
+__attribute__((target("avx512f"))) static void wipe_upper(void)
+{
+    WIPE_ZMM(16);
+    WIPE_ZMM(17);
+    WIPE_ZMM(18);
+    WIPE_ZMM(19);
+    WIPE_ZMM(20);
+    WIPE_ZMM(21);
+    WIPE_ZMM(22);
+    WIPE_ZMM(23);
+    WIPE_ZMM(24);
+    WIPE_ZMM(25);
+    WIPE_ZMM(26);
+    WIPE_ZMM(27);
+    WIPE_ZMM(28);
+    WIPE_ZMM(29);
+    WIPE_ZMM(30);
+    WIPE_ZMM(31);
+}
+
+__attribute__((target("avx"))) static void wipe_lower(void)
+{
+    __builtin_ia32_vzeroall();
+}
+
+/* Ciphers and memcpy() leave round keys and keys in vector registers, and the dynamic linker saves all of
+ * those on the stack when it binds a function at its first call, where a core dump would find them. */
+static void wipe_registers(void)
+{
+    if (__builtin_cpu_supports("avx512f")) {
+        wipe_upper();
+    }
+    if (__builtin_cpu_supports("avx")) {
+        wipe_lower();
+    }
+}
+#else
+static void wipe_registers(void)
+{
+}
+#endif
+
+/* Setting a key leaves parts of it below on the stack, where a core dump would find them: overwrite that. */
+__attribute__((noinline)) static void burn_stack(void)
+{
+    uint8_t room[BURN_BYTES];
+    secret_wipe(room, sizeof room);
+}
+
 static CipherContext *context_new(LuksCipher *cipher, gcry_error_t *ret_error)
 {
     CipherContext *context = g_new0(CipherContext, 1);
@@ -180,6 +233,8 @@ static CipherContext *context_new(LuksCipher *cipher, gcry_error_t *ret_error)
     if (!e && cipher->essiv_key) {
         e = cipher_open(&context->essiv, cipher->essiv_algo, GCRY_CIPHER_MODE_ECB, cipher->essiv_key);
     }
+    wipe_registers();
+    burn_stack();
     if (e) {
         *ret_error = e;
         context_free(context);
@@ -310,6 +365,7 @@ int luksmod_cipher_run(LuksCipher *cipher, bool encrypt, uint64_t iv, void *out,
     for (size_t at = 0; at < bytes && !e; at += cipher->sector_size) {
         e = sector_run(cipher, context, encrypt, iv + at / LUKS_SECTOR, to + at, from + at);
     }
+    wipe_registers();
     context_put(cipher, context);
     return e ? -EIO : 0;
 }

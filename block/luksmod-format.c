@@ -57,6 +57,12 @@ static int standin_payload(void)
 }
 
 /* `payload_fd` is that of standin_payload() for a detached header, else -1. */
+static bool format_is_easy(const LuksFormat *format)
+{
+    g_autofree char *name = g_strdup_printf("%s-%s", format->cipher, format->mode);
+    return luksmod_cipher_is_easy(name);
+}
+
 static int format_write(LuksHeader *header, const LuksFormat *format, int payload_fd)
 {
     g_autofree char *payload = g_strdup_printf("/proc/self/fd/%d", payload_fd);
@@ -71,8 +77,7 @@ static int format_write(LuksHeader *header, const LuksFormat *format, int payloa
         }
         luks1.data_device = luks2.data_device = payload;
     }
-    bool easy = !strcmp(format->cipher, "aes");
-    const char *mode = easy ? format->mode : luksmod_standin_mode(format);
+    const char *mode = format_is_easy(format) ? format->mode : luksmod_standin_mode(format);
     if (!mode) {
         return -EINVAL;
     }
@@ -98,7 +103,7 @@ static bool format_header(LuksHeader *header, const LuksFormat *format, bool det
     if (r < 0) {
         return luksmod_fail(header, r, error, "Could not add the key slot");
     }
-    return !strcmp(format->cipher, "aes") || luksmod_standin_finish(header, format, passphrase, error);
+    return format_is_easy(format) || luksmod_standin_finish(header, format, passphrase, error);
 }
 
 bool luksmod_header_format(int fd, const LuksFormat *format, bool detached, const Secret *passphrase,

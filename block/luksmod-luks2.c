@@ -91,6 +91,23 @@ static bool luks2_check_requirements(LuksHeader *header, GError **error)
     return true;
 }
 
+/* libcryptsetup splits keys into 4000 stripes whatever the header says (specification 1.1, section 3.2.3:
+ * "must be 4000"); a header that says otherwise is not believed. */
+static bool luks2_check_stripes(JsonObject *root, GError **error)
+{
+    JsonObject *slots = luks2_object(root, "keyslots");
+    g_autoptr(GList) names = slots ? json_object_get_members(slots) : NULL;
+    for (GList *l = names; l; l = l->next) {
+        JsonObject *af = luks2_object(luks2_object(slots, l->data), "af");
+        uint64_t stripes = 0;
+        if (af && (!luks2_uint(af, "stripes", &stripes) || stripes != 4000)) {
+            return error_set(error, "Volume header is damaged: key slot %s has %" G_GUINT64_FORMAT " stripes",
+                             (char *)l->data, stripes);
+        }
+    }
+    return true;
+}
+
 bool luksmod_check_luks2(LuksHeader *header, GError **error)
 {
     if (!luks2_check_requirements(header, error)) {
@@ -98,7 +115,7 @@ bool luksmod_check_luks2(LuksHeader *header, GError **error)
     }
     g_autoptr(JsonNode) root = luks2_root(header, error);
     JsonObject *segment = root ? luks2_segment(json_node_get_object(root), error) : NULL;
-    if (!segment) {
+    if (!segment || !luks2_check_stripes(json_node_get_object(root), error)) {
         return false;
     }
     if (json_object_has_member(segment, "integrity")) {

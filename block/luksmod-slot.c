@@ -18,7 +18,9 @@
 
 bool luksmod_cipher_is_easy(const char *cipher)
 {
-    return g_str_has_prefix(cipher, "aes-");
+    return !strcmp(cipher, "aes-xts-plain64") || !strcmp(cipher, "aes-xts-plain") ||
+           !strcmp(cipher, "aes-cbc-plain64") || !strcmp(cipher, "aes-cbc-plain") ||
+           !strcmp(cipher, "aes-cbc-essiv:sha256");
 }
 
 void luksmod_slot_clear(LuksSlot *slot)

@@ -120,6 +120,14 @@ static bool volume_check(const LuksVolume *volume, GError **error)
     return true;
 }
 
+/* Said before any work is done for a volume that cannot be read. */
+static bool cipher_check(const LuksVolume *volume, GError **error)
+{
+    LuksCipher *cipher = luksmod_cipher_new(volume->cipher, volume->key, volume->sector_size, error);
+    luksmod_cipher_free(cipher);
+    return cipher != NULL;
+}
+
 bool luksmod_header_unlock(LuksHeader *header, const Secret *passphrase, const LuksLimits *limits,
                            LuksVolume *ret, GError **error)
 {
@@ -138,7 +146,8 @@ bool luksmod_header_unlock(LuksHeader *header, const Secret *passphrase, const L
         volume.payload_offset = luksmod_header_payload_offset(header);
     }
     volume.key = secret_new(key_size);
-    bool ok = volume_check(&volume, error) && digest_affordable(header, limits, error);
+    bool ok = volume_check(&volume, error) && cipher_check(&volume, error) &&
+              digest_affordable(header, limits, error);
     if (ok) {
         luksmod_lock();
         ok = unlock_key(header, passphrase, limits, &volume, error);
