@@ -20,6 +20,9 @@
 #define ZERO_UNIT      4096          /* zeros are looked for in blocks of this size */
 #define SALVAGE_SECTOR 512
 
+#define USER_DATA       2048 /* bytes of user data in a sector of a disc */
+#define SECTORS_AT_ONCE 128
+
 typedef struct Piece {
     const CopySource *source;
     uint64_t from, to, bytes; /* offset in the source, in the target */
@@ -61,11 +64,69 @@ static bool is_stopped(const Job *job)
     return job->copy->stop && __atomic_load_n(job->copy->stop, __ATOMIC_RELAXED);
 }
 
+const BlockTrack *copy_find_track(const BlockNode *node, bool *ret_no_data)
+{
+    const BlockToc *toc = block_toc(node);
+    *ret_no_data = toc != NULL;
+    for (unsigned i = 0; toc && i < toc->tracks; i++) {
+        const BlockTrack *track = &toc->track[i];
+        if (track->mode != BLOCK_TRACK_AUDIO) {
+            *ret_no_data = false;
+            return track->stored == USER_DATA && track->stride == USER_DATA && !track->offset ? NULL : track;
+        }
+    }
+    return NULL;
+}
+
+/* Where the user data lies in a stored sector: behind sync, header and (mode 2 form 1) subheader, ECMA-130
+ * clause 14. */
+static unsigned user_data_at(const BlockTrack *track)
+{
+    bool mode2 = track->mode == BLOCK_TRACK_MODE2;
+    return track->stored == USER_DATA ? 0 : track->stored == 2336 ? 8 : mode2 ? 24 : 16;
+}
+
+/* As block_pread() on the user data of the track. */
+static int read_track(const CopySource *source, uint64_t from, uint8_t *data, uint64_t bytes)
+{
+    const BlockTrack *track = source->track;
+    unsigned skip = user_data_at(track);
+    g_autofree uint8_t *raw = g_malloc((size_t)SECTORS_AT_ONCE * track->stride);
+    while (bytes) {
+        uint64_t sector = from / USER_DATA, inside = from % USER_DATA;
+        uint64_t sectors = MIN(SECTORS_AT_ONCE, (inside + bytes + USER_DATA - 1) / USER_DATA);
+        int r = block_pread(source->node, track->offset + sector * track->stride, raw,
+                            (sectors - 1) * track->stride + track->stored);
+        if (r < 0) {
+            return r;
+        }
+        for (uint64_t i = 0; i < sectors; i++, inside = 0) {
+            uint64_t n = MIN(USER_DATA - inside, bytes);
+            memcpy(data, raw + i * track->stride + skip + inside, n);
+            data += n;
+            from += n;
+            bytes -= n;
+        }
+    }
+    return 0;
+}
+
+static int read_source(const CopySource *source, uint64_t from, uint8_t *data, uint64_t bytes)
+{
+    return source->track ? read_track(source, from, data, bytes)
+                         : block_pread(source->node, from, data, bytes);
+}
+
 /* Asks what comes next in the source. Called with the lock held. */
 static void look_at_extent(Job *job, const CopySource *source)
 {
     uint64_t offset = source->start + job->source_done, left = source->bytes - job->source_done, run;
     unsigned status;
+    if (source->track) {
+        job->extent_left = left;
+        job->extent_zero = false;
+        return;
+    }
     if (block_status(source->node, offset, MIN(left, STATUS_SPAN), &run, &status) < 0) {
         run = MIN(left, BUFFER_MAX); /* reading will tell */
         status = BLOCK_STATUS_DATA;
@@ -126,7 +187,7 @@ static void salvage(const Piece *piece, uint8_t *data)
     int first_error = 0;
     for (uint64_t at = 0; at < piece->bytes; at += SALVAGE_SECTOR) {
         uint64_t n = MIN(SALVAGE_SECTOR, piece->bytes - at);
-        int r = block_pread(piece->source->node, piece->from + at, data + at, n);
+        int r = read_source(piece->source, piece->from + at, data + at, n);
         if (r < 0) {
             memset(data + at, 0, n);
             lost += n;
@@ -143,7 +204,7 @@ static bool read_piece(Job *job, const Piece *piece, uint8_t *data)
     if (piece->zero) {
         return true;
     }
-    int r = block_pread(piece->source->node, piece->from, data, piece->bytes);
+    int r = read_source(piece->source, piece->from, data, piece->bytes);
     if (r < 0 && job->copy->salvage) {
         salvage(piece, data);
         r = 0;

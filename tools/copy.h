@@ -8,6 +8,7 @@
 #define SPINDLE_TOOLS_COPY_H
 
 #include "block/block.h"
+#include "block/toc.h"
 #include "tools/progress.h"
 
 #define COPY_THREADS_MAX 16
@@ -16,6 +17,9 @@ typedef struct CopySource {
     BlockNode *node;
     uint64_t start; /* first byte to copy */
     uint64_t bytes;
+    /* A data track of a disc image, for its user data: `start` and `bytes` count 2048 a sector. NULL: the
+     * node's own bytes. */
+    const BlockTrack *track;
 } CopySource;
 
 typedef struct Copy {
@@ -34,6 +38,9 @@ typedef struct Copy {
     Progress *progress;
     const int *stop; /* set by a signal handler: give up */
 } Copy;
+
+/* The first data track when the node is a disc image whose sectors are not plain 2048 bytes, or NULL. */
+const BlockTrack *copy_find_track(const BlockNode *node, bool *ret_no_data);
 
 /* Copies everything. 0; -ECANCELED after *stop; or another negative errno, *ret_message saying what and where
  * ("error while reading at byte 4096: …"; the caller's). */

@@ -108,6 +108,14 @@ static void apply_aio(const ImageSpec *spec, Options *options, bool protocol_on_
     }
 }
 
+/* A CUE sheet is known by its name, as in `-cdrom`. */
+static bool is_cue_sheet(Options *protocol)
+{
+    const char *filename = options_get(protocol, "filename");
+    size_t n = filename ? strlen(filename) : 0;
+    return n > 4 && !g_ascii_strcasecmp(filename + n - 4, ".cue");
+}
+
 /* The options of the chain; *ret_probe: they describe a protocol node whose content says the format. */
 static Options *chain_options(const ImageSpec *spec, bool *ret_probe, GError **error)
 {
@@ -131,6 +139,12 @@ static Options *chain_options(const ImageSpec *spec, bool *ret_probe, GError **e
         }
         g_autoptr(Options) top = options_new();
         options_set(top, "driver", spec->format);
+        put_below(top, "file", named);
+        return g_steal_pointer(&top);
+    }
+    if (is_cue_sheet(named)) {
+        g_autoptr(Options) top = options_new();
+        options_set(top, "driver", "cue");
         put_below(top, "file", named);
         return g_steal_pointer(&top);
     }

@@ -115,6 +115,20 @@ static bool take_numbers(Convert *c)
     return true;
 }
 
+/* The whole image; of a disc image the user data of its first data track. */
+static bool choose_part(const Image *image, CopySource *ret)
+{
+    bool no_data;
+    const BlockTrack *track = copy_find_track(image->node, &no_data);
+    if (no_data) {
+        log_error("'%s' has no data track", image->name);
+        return false;
+    }
+    *ret =
+        (CopySource){image->node, 0, track ? track->sectors * 2048ULL : block_info(image->node)->size, track};
+    return true;
+}
+
 static bool open_sources(Convert *c)
 {
     const ToolArgs *args = c->args;
@@ -132,7 +146,9 @@ static bool open_sources(Convert *c)
         if (!image_open_or_say(&spec, &c->sources[i])) {
             return false;
         }
-        c->parts[i] = (CopySource){c->sources[i].node, 0, block_info(c->sources[i].node)->size};
+        if (!choose_part(&c->sources[i], &c->parts[i])) {
+            return false;
+        }
         if (c->parts[i].bytes > INT64_MAX - c->bytes) {
             log_error("The sources together are too large");
             return false;
@@ -320,7 +336,9 @@ const ToolCommand img_convert = {
              "        [--object OBJDEF] SRC [SRC…] DST",
     .options = convert_options,
     .operands =
-        "  SRC\n     what to copy; several are put one after the other\n"
+        "  SRC\n     what to copy; several are put one after the other. Of a disc image (.cue) the user data "
+        "of its\n"
+        "     first data track is copied: an ISO\n"
         "  DST\n     the copy; what is there is overwritten. When the copy does not come to its end, DST\n"
         "     is removed (not with -n)\n\n"
         "SIGUSR1 prints how far the copy is.\n",
@@ -329,6 +347,7 @@ const ToolCommand img_convert = {
                 "     -O luks -o key-secret=s0 disk.img disk.luks\n"
                 "  spindle-img convert --object secret,id=s0,file=pass.txt --image-opts \\\n"
                 "     driver=luks,key-secret=s0,file.filename=disk.luks disk.img\n"
+                "  spindle-img convert disc.cue disc.iso\n"
                 "  spindle-img convert --salvage /dev/sr0 disc.iso\n",
     .run = convert_run,
 };

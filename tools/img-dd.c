@@ -65,7 +65,7 @@ static CopySource choose_part(const Operands *o, const Image *image)
     if (o->has_count) {
         bytes = MIN(bytes, multiply(o->count, o->block));
     }
-    return (CopySource){image->node, start, bytes};
+    return (CopySource){image->node, start, bytes, NULL};
 }
 
 static bool copy_part(const ToolArgs *args, const Operands *o, const Image *image, const char *format)

@@ -61,6 +61,26 @@ report 'with -n zeros replace what was there, and what lies beyond stays'
 cp mixed.raw old.raw && "$img" convert zeros.raw old.raw && cmp zeros.raw old.raw
 report 'an existing target is replaced'
 
+# Disc images: the user data of the data track, whatever the sectors are stored as.
+python3 - <<'EOF'
+kinds = {"MODE1/2352": (b"s" * 16, 288), "MODE2/2352": (b"s" * 24, 280), "MODE2/2336": (b"s" * 8, 280), "MODE1/2048": (b"", 0)}
+want = b"".join(bytes([i % 251 + 1]) * 2048 for i in range(700))
+open("want.iso", "wb").write(want)
+for name, (head, tail) in kinds.items():
+    stem = name.replace("/", "-")
+    with open(stem + ".bin", "wb") as f:
+        for i in range(0, len(want), 2048):
+            f.write(head + want[i:i + 2048] + b"e" * tail)
+    open(stem + ".cue", "w").write('FILE "%s.bin" BINARY\n  TRACK 01 %s\n    INDEX 01 00:00:00\n' % (stem, name))
+open("audio.bin", "wb").write(bytes(2352 * 600))
+open("audio.cue", "w").write('FILE "audio.bin" BINARY\n  TRACK 01 AUDIO\n    INDEX 01 00:00:00\n')
+EOF
+for kind in MODE1-2352 MODE2-2352 MODE2-2336 MODE1-2048; do
+    "$img" convert $kind.cue disc.iso 2>why && cmp want.iso disc.iso >why
+    report "a disc image of $kind to an ISO"
+done
+refuses 'an audio disc is no ISO' "*'audio.cue' has no data track*" "$img" convert audio.cue disc.iso
+
 # Encryption: there and back, LUKS1 and LUKS2, and the tail of a size that fills no sector.
 for format in version=1 version=2,pbkdf=pbkdf2 version=2,pbkdf=pbkdf2,sector-size=4096; do
     "$img" convert -W "${secret[@]}" -O luks -o key-secret=s0,$fast,$format mixed.raw c.luks >why 2>&1 &&
