@@ -32,7 +32,7 @@ static const Case cases[] = {
     {"header only", MESSAGE("add@/d"), NULL, NULL, NULL},
     {"empty", "", 0, NULL, NULL, NULL},
     {"longer key is another", MESSAGE("add@/d\0ACTION=add\0SUBSYSTEM=block\0DEVNAMES=x"), "add", "", NULL},
-    {"unended", "add@/d\0ACTION=add\0SUBSYSTEM=block", 32, "add", "", NULL},
+    {"unended", "add@/d\0ACTION=add\0SUBSYSTEM=block", 33, "add", "", NULL},
 };
 
 static void test_parse(gconstpointer data)
