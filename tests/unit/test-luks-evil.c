@@ -84,7 +84,8 @@ static const Luks1Case luks1_cases[] = {
     {"version-3", L1_VERSION, 0x00036165, "LUKS version 3 is not supported"},
     {"version-0", L1_VERSION, 0x00006165, "LUKS version 0 is not supported"},
     {"magic", 0, 0x4c554b00, "Volume is not in LUKS format"},
-    {"cipher-name", L1_CIPHER, 0x58585858, "Cipher 'XXXX-xts-plain64' with a key of 512 bits is not supported"},
+    {"cipher-name", L1_CIPHER, 0x58585858,
+     "Cipher 'XXXX-xts-plain64' with a key of 512 bits is not supported"},
     {"cipher-mode", L1_MODE, 0x58585858, "Cipher 'aes-XXXXplain64' is not supported"},
     {"hash", L1_HASH, 0x58585858, "Volume header is damaged"},
 };
