@@ -15,6 +15,13 @@
 #include "util/bytes.h"
 #include "util/trace.h"
 
+#define AHCI_TABLE_KEEP 8192 /* bytes of a command table's memory that are kept: 504 descriptors */
+#ifdef __SANITIZE_ADDRESS__
+#define AHCI_SPARES 0 /* a use after the end is to be seen */
+#else
+#define AHCI_SPARES AHCI_SLOTS
+#endif
+
 static void command_pull(AhciCommand *command);
 
 static AhciCommand *command_of(IdeCommand *ide)
@@ -382,7 +389,10 @@ static void command_have_header(AhciCommand *command)
     command->written_prdbc = load_le32(header + 4);
     command->table_addr = load_le64(header + 8) & ~UINT64_C(0x7f);
     command->table_size = AHCI_TABLE_PRDT + (command->header >> 16) * AHCI_PRD_SIZE;
-    command->table = g_malloc(command->table_size);
+    if (command->table_room < command->table_size) {
+        command->table_room = command->table_size;
+        command->table = g_realloc(command->table, command->table_room);
+    }
 }
 
 /* Goes on after a read that ended with `result`, for as long as the next one is answered at once. */
@@ -404,7 +414,7 @@ static void command_fetch(AhciCommand *command, int result)
 
 AhciCommand *ahci_command_new(AhciPort *port, unsigned slot)
 {
-    AhciCommand *command = g_new0(AhciCommand, 1);
+    AhciCommand *command = port->spares ? port->spare[--port->spares] : g_new0(AhciCommand, 1);
 
     command->ide.ops = &ahci_command_ops;
     command->port = port;
@@ -438,10 +448,32 @@ void ahci_command_abandon(AhciCommand *command)
     ahci_command_free(command);
 }
 
-void ahci_command_free(AhciCommand *command)
+static void command_destroy(AhciCommand *command)
 {
-    buffer_unref(command->out);
     sgl_clear(&command->sgl);
     g_free(command->table);
     g_free(command);
+}
+
+/* Keeps the object with its memory, unless a guest has made that large. */
+void ahci_command_free(AhciCommand *command)
+{
+    AhciPort *port = command->port;
+    AhciCommand blank = {.table = command->table, .table_room = command->table_room, .sgl = command->sgl};
+
+    buffer_unref(command->out);
+    if (port->spares == AHCI_SPARES || command->table_room > AHCI_TABLE_KEEP) {
+        command_destroy(command);
+        return;
+    }
+    *command = blank;
+    sgl_reset(&command->sgl);
+    port->spare[port->spares++] = command;
+}
+
+void ahci_command_free_spares(AhciPort *port)
+{
+    while (port->spares) {
+        command_destroy(port->spare[--port->spares]);
+    }
 }

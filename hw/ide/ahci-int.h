@@ -128,8 +128,8 @@ struct AhciCommand {
     uint32_t header; /* dword 0 */
     uint8_t header_bytes[AHCI_HEADER_SIZE];
     uint64_t table_addr;
-    uint8_t *table;
-    uint32_t table_size, table_have;
+    uint8_t *table; /* this and the runs of `sgl` are kept for the next command */
+    uint32_t table_room, table_size, table_have;
     PciDmaRead read;
     bool reading;
 
@@ -165,6 +165,8 @@ struct AhciPort {
     AhciPortState state;
     AhciCommand *current;
     AhciCommand *slots[AHCI_SLOTS];
+    AhciCommand *spare[AHCI_SLOTS]; /* for reuse */
+    unsigned spares;
     unsigned next_slot;
     bool in_run, run_again;
     bool in_srst;       /* between the two FISes of a software reset */
@@ -245,5 +247,7 @@ void ahci_command_issue(AhciCommand *command);
 /* Cancels what it waits for, abandons it at the device, frees it. */
 void ahci_command_abandon(AhciCommand *command);
 void ahci_command_free(AhciCommand *command);
+/* Frees what is kept for reuse. */
+void ahci_command_free_spares(AhciPort *port);
 
 #endif

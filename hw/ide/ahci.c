@@ -306,6 +306,9 @@ void ahci_free(AhciController *ahci)
 {
     if (ahci) {
         ahci_reset_registers(ahci, true);
+        for (unsigned i = 0; i < ahci->ports; i++) {
+            ahci_command_free_spares(&ahci->port[i]);
+        }
         g_free(ahci);
     }
 }
