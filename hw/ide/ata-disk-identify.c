@@ -29,9 +29,9 @@ static void put_geometry(const AtaDisk *disk, uint8_t *out)
         MIN(MIN(disk->sectors, 16514064) / per_cylinder, 65535); /* ACS: at most 8 GB by CHS */
     uint32_t capacity = (uint32_t)(cylinders * per_cylinder);
 
-    put_word(out, 1, (uint16_t)disk->cyls);
-    put_word(out, 3, (uint16_t)disk->heads);
-    put_word(out, 6, (uint16_t)disk->secs);
+    put_word(out, 1, (uint16_t)disk->geometry.cyls);
+    put_word(out, 3, (uint16_t)disk->geometry.heads);
+    put_word(out, 6, (uint16_t)disk->geometry.secs);
     put_word(out, 54, (uint16_t)cylinders);
     put_word(out, 55, (uint16_t)disk->cur_heads);
     put_word(out, 56, (uint16_t)disk->cur_secs);
@@ -80,7 +80,7 @@ void ata_disk_identify(const AtaDisk *disk, uint8_t out[ATA_IDENTIFY_SIZE])
 {
     memset(out, 0, ATA_IDENTIFY_SIZE);
     put_word(out, 0, 0x0040); /* fixed device */
-    put_word(out, 4, (uint16_t)(disk->logical * disk->secs));
+    put_word(out, 4, (uint16_t)(disk->logical * disk->geometry.secs));
     put_word(out, 5, (uint16_t)disk->logical); /* bytes a sector, of ATA-1 */
     ata_identify_put_string(out, 10, 10, disk->serial);
     put_word(out, 20, 3);

@@ -53,7 +53,7 @@ struct AtaDisk {
     HardDisk *disk;
     char *serial, *model, *firmware;
     uint64_t wwn;
-    uint32_t cyls, heads, secs;   /* as IDENTIFY says */
+    AtaGeometry geometry;         /* as IDENTIFY says */
     uint32_t cur_heads, cur_secs; /* INITIALIZE DEVICE PARAMETERS */
     uint32_t logical, physical;   /* bytes in a sector */
     uint16_t rotation_rate;

@@ -364,8 +364,8 @@ static void disk_reset(IdeDevice *device, IdeReset reset)
         disk->multiple = ata_disk_multiple_max(disk);
         disk->read_ahead = true;
         disk->smart = true;
-        disk->cur_heads = disk->heads;
-        disk->cur_secs = disk->secs;
+        disk->cur_heads = disk->geometry.heads;
+        disk->cur_secs = disk->geometry.secs;
         hard_disk_reset(disk->disk);
     }
     disk->log_tag = LOG_NO_TAG;
@@ -416,17 +416,20 @@ static bool check_config(const AtaDiskConfig *config, uint32_t logical, uint32_t
     return true;
 }
 
-/* Without a wish: 16 heads, 63 sectors, as many cylinders as ATA allows. */
 static void set_geometry(AtaDisk *disk, const AtaDiskConfig *config)
 {
+    uint8_t mbr[512];
+
     if (config->cyls) {
-        disk->cyls = config->cyls;
-        disk->heads = config->heads;
-        disk->secs = config->secs;
+        disk->geometry = (AtaGeometry){config->cyls, config->heads, config->secs,
+                                       ata_geometry_translation(config->cyls, config->heads, config->secs)};
     } else {
-        disk->heads = 16;
-        disk->secs = 63;
-        disk->cyls = (uint32_t)CLAMP(disk->sectors / (16 * 63), 2, 16383);
+        bool read = block_pread(hard_disk_node(disk->disk), 0, mbr, sizeof mbr) == 0;
+
+        ata_geometry_guess(read ? mbr : NULL, hard_disk_size(disk->disk) / 512, &disk->geometry);
+    }
+    if (config->translation != ATA_TRANSLATION_AUTO) {
+        disk->geometry.translation = config->translation;
     }
 }
 
@@ -463,11 +466,7 @@ IdeDevice *ata_disk_new(HardDisk *hard_disk, const AtaDiskConfig *config, GError
     return &disk->ide;
 }
 
-void ata_disk_geometry(const IdeDevice *device, uint32_t *ret_cyls, uint32_t *ret_heads, uint32_t *ret_secs)
+const AtaGeometry *ata_disk_geometry(const IdeDevice *device)
 {
-    const AtaDisk *disk = (const AtaDisk *)(const void *)device;
-
-    *ret_cyls = disk->cyls;
-    *ret_heads = disk->heads;
-    *ret_secs = disk->secs;
+    return &((const AtaDisk *)(const void *)device)->geometry;
 }

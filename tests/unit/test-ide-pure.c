@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "hw/ide/ata-geometry.h"
 #include "hw/ide/ata-identify.h"
 #include "hw/ide/fis.h"
 #include "hw/ide/sgl.h"
@@ -298,6 +299,50 @@ static void test_transfer_modes(void)
     }
 }
 
+/* Sizes with a blank MBR, one made by translating firmware (128 heads), one by plain CHS. */
+static void test_geometry(void)
+{
+    static const uint8_t translated[16] = {0x80, 1, 1, 0, 6, 127, 63, 0, 63, 0, 0, 0, 0x41, 0x1f};
+    static const uint8_t plain[16] = {0x80, 1, 1, 0, 6, 15, 63, 7, 63, 0, 0, 0, 0x41, 0x1f};
+    static const uint8_t few_heads[16] = {0, 1, 1, 0, 6, 3, 32, 7, 63, 0, 0, 0, 0x41, 0x1f};
+    static const uint8_t nonsense[16] = {0x80, 1, 1, 0, 6, 0, 63, 7, 63, 0, 0, 0, 0x41, 0x1f};
+    static const struct {
+        uint64_t sectors;
+        const uint8_t *entry;
+        AtaGeometry expect;
+    } rows[] = {
+        {61440, NULL, {60, 16, 63, ATA_TRANSLATION_NONE}},
+        {61440, translated, {60, 16, 63, ATA_TRANSLATION_LARGE}},
+        {61440, plain, {60, 16, 63, ATA_TRANSLATION_NONE}},
+        {61440, few_heads, {480, 4, 32, ATA_TRANSLATION_NONE}},
+        {61440, nonsense, {60, 16, 63, ATA_TRANSLATION_NONE}},
+        {8388608, NULL, {8322, 16, 63, ATA_TRANSLATION_LBA}},
+        {8388608, translated, {8322, 16, 63, ATA_TRANSLATION_LBA}},
+        {8388608, plain, {8322, 16, 63, ATA_TRANSLATION_NONE}},
+        {8388608, few_heads, {8322, 16, 63, ATA_TRANSLATION_LBA}}, /* too many cylinders that way */
+        {1, NULL, {2, 16, 63, ATA_TRANSLATION_NONE}},
+        {UINT64_C(1) << 40, NULL, {16383, 16, 63, ATA_TRANSLATION_LBA}},
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        uint8_t mbr[512] = {0};
+        AtaGeometry got;
+
+        if (rows[i].entry) {
+            memcpy(mbr + 0x1be, rows[i].entry, 16);
+            store_le16(mbr + 510, 0xaa55);
+        }
+        ata_geometry_guess(mbr, rows[i].sectors, &got);
+        g_assert_cmpuint(got.cyls, ==, rows[i].expect.cyls);
+        g_assert_cmpuint(got.heads, ==, rows[i].expect.heads);
+        g_assert_cmpuint(got.secs, ==, rows[i].expect.secs);
+        g_assert_cmpint(got.translation, ==, rows[i].expect.translation);
+    }
+    AtaGeometry unreadable;
+    ata_geometry_guess(NULL, 61440, &unreadable);
+    g_assert_cmpuint(unreadable.cyls, ==, 60);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -314,6 +359,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/sgl/many", test_sgl_many);
     g_test_add_func("/sgl/add-after-end", test_sgl_add_after_end);
+    g_test_add_func("/geometry", test_geometry);
     g_test_add_func("/identify/packet", test_identify_packet);
     g_test_add_func("/identify/strings", test_identify_strings);
     g_test_add_func("/identify/transfer-modes", test_transfer_modes);
