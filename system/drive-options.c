@@ -8,21 +8,14 @@ static const struct {
     DriveOptionKind kind;
     bool has_arg;
 } option_table[] = {
-    {"blockdev", DRIVE_OPTION_BLOCKDEV, true},
-    {"daemonize", DRIVE_OPTION_DAEMONIZE, false},
-    {"d", DRIVE_OPTION_DEBUG, true},
-    {"D", DRIVE_OPTION_DEBUG_FILE, true},
-    {"device", DRIVE_OPTION_DEVICE, true},
-    {"help", DRIVE_OPTION_HELP, false},
-    {"h", DRIVE_OPTION_HELP, false},
-    {"lifeline", DRIVE_OPTION_LIFELINE, true},
-    {"object", DRIVE_OPTION_OBJECT, true},
-    {"pidfile", DRIVE_OPTION_PIDFILE, true},
-    {"trace", DRIVE_OPTION_TRACE, true},
-    {"T", DRIVE_OPTION_TRACE, true},
-    {"version", DRIVE_OPTION_VERSION, false},
-    {"V", DRIVE_OPTION_VERSION, false},
-    {"vfio-user", DRIVE_OPTION_VFIO_USER, true},
+    {"blockdev", DRIVE_OPTION_BLOCKDEV, true}, {"daemonize", DRIVE_OPTION_DAEMONIZE, false},
+    {"d", DRIVE_OPTION_DEBUG, true},           {"D", DRIVE_OPTION_DEBUG_FILE, true},
+    {"device", DRIVE_OPTION_DEVICE, true},     {"help", DRIVE_OPTION_HELP, false},
+    {"h", DRIVE_OPTION_HELP, false},           {"lifeline", DRIVE_OPTION_LIFELINE, true},
+    {"object", DRIVE_OPTION_OBJECT, true},     {"pidfile", DRIVE_OPTION_PIDFILE, true},
+    {"sandbox", DRIVE_OPTION_SANDBOX, true},   {"trace", DRIVE_OPTION_TRACE, true},
+    {"T", DRIVE_OPTION_TRACE, true},           {"version", DRIVE_OPTION_VERSION, false},
+    {"V", DRIVE_OPTION_VERSION, false},        {"vfio-user", DRIVE_OPTION_VFIO_USER, true},
 };
 
 static const char help_text[] =
@@ -65,6 +58,9 @@ static const char help_text[] =
     "                         create a group of limits for the driver `throttle`\n"
     "\n"
     "  --pidfile <file>       write process ID to a file after startup\n"
+    "\n"
+    "  --sandbox on|off       keep the process from starting programs, gaining rights and the\n"
+    "                         like, whatever a disc or a guest makes of it (default: on)\n"
     "\n"
     "  --vfio-user [path=]<file>[,id=<id>][,controller=ahci][,dma=auto|mmap|message]\n"
     "                         serve a controller with six ports on a UNIX socket. The first\n"

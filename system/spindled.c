@@ -18,6 +18,7 @@
 #include "system/lifeline.h"
 #include "system/machine.h"
 #include "system/pidfile.h"
+#include "system/sandbox.h"
 #include "util/cleanup.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -34,6 +35,7 @@ typedef struct Daemon {
     const char *pidfile;
     char *pidfile_written; /* absolute; NULL: none yet */
     bool daemonize;
+    bool sandbox;
     Daemonizer daemonizer;
     bool ending;
 } Daemon;
@@ -90,6 +92,8 @@ static bool read_switch(Daemon *daemon, const DriveOption *option, GError **erro
         return true;
     case DRIVE_OPTION_DEBUG_FILE:
         return log_set_file(option->arg, error);
+    case DRIVE_OPTION_SANDBOX:
+        return sandbox_parse(option->arg, &daemon->sandbox, error);
     case DRIVE_OPTION_LIFELINE:
         daemon->lifeline = lifeline_new(option->arg, error);
         return daemon->lifeline != NULL;
@@ -213,6 +217,10 @@ static bool open_up(Daemon *daemon)
         report(daemon, NULL, error);
         return false;
     }
+    if (daemon->sandbox && !sandbox_enter(&error)) {
+        report(daemon, NULL, error);
+        return false;
+    }
     return true;
 }
 
@@ -244,7 +252,7 @@ static void clean_up(Daemon *daemon)
 
 int spindled_main(int argc, char **argv)
 {
-    Daemon daemon = {.daemonizer = DAEMONIZER_NONE};
+    Daemon daemon = {.daemonizer = DAEMONIZER_NONE, .sandbox = sandbox_default()};
     GError *error = NULL;
 
     log_set_program(argv[0]);

@@ -16,7 +16,7 @@ def check_help(tap, place):
     status, text, err = place.run("spindled", "--help")
     tap.equal((status, err), (0, ""), "--help: exit status, no message")
     with open(os.path.join(ROOT, "system", "drive-options.c")) as f:
-        names = re.findall(r'^    \{"([\w-]+)", DRIVE_OPTION_', f.read(), re.M)
+        names = re.findall(r'\{"([\w-]+)", DRIVE_OPTION_', f.read())
     helped = set(re.findall(r"(?:^  |, )--?([\w-]+)", text, re.M))
     missing = [name for name in names if name not in helped]
     tap.ok(names and not missing, "--help has every option", missing)
@@ -124,6 +124,25 @@ def check_lifeline(tap, place):
     ours.close()
 
 
+def check_sandbox(tap, place):
+    for choice, seccomp in (("on", "2"), ("off", "0")):
+        process = place.start("spindled", "--sandbox", choice, "--vfio-user", place.tmp + "/s", "--device", "ide-cd",
+                              "--pidfile", place.tmp + "/pid")
+        place.wait_for(lambda: connects(place.tmp + "/s"), "socket")
+        place.wait_for(lambda: status_of(process.pid)["Seccomp"] == seccomp, "--sandbox %s in force" % choice)
+        tap.equal(status_of(process.pid)["NoNewPrivs"], "1" if choice == "on" else "0", "--sandbox " + choice)
+        process.terminate()
+        process.wait(10)
+    status, _, err = place.run("spindled", "--sandbox", "perhaps")
+    tap.equal((status, err), (1, "spindled: --sandbox perhaps: Parameter 'sandbox' expects 'on' or 'off'\n"),
+              "--sandbox with another word")
+
+
+def status_of(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
 def check_trace(tap, place):
     status, text, _ = place.run("spindled", "-d", "help")
     tap.ok(status == 0 and "block_open" in text, "-d help lists trace points", text)
@@ -146,4 +165,5 @@ with Tap() as tap, Place() as place:
     check_daemon(tap, place)
     check_sockets(tap, place)
     check_lifeline(tap, place)
+    check_sandbox(tap, place)
     check_trace(tap, place)
