@@ -54,4 +54,4 @@ acceleration
 say "boot: starting from $iso; end with Ctrl-A X"
 # shellcheck disable=SC2086
 exec "$root/build/spindle" -machine q35 $accel -m 1G -nographic -boot d -nic user,model=virtio-net-pci \
-    -cdrom "${iso//,/,,}" "$@"
+    -cdrom "$iso" "$@"

@@ -138,7 +138,7 @@ void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GErr
         g_ptr_array_add(argv, *arg);
     }
     g_ptr_array_add(argv, NULL);
-    execv(program, (char **)argv->pdata);
+    execvp(program, (char **)argv->pdata);
     error_set_errno(error, errno, "Could not run '%s'", program);
     if (fd >= 0) {
         close(fd);

@@ -116,11 +116,6 @@ void lifeline_send_error(Lifeline *lifeline, int index, const char *message)
     send_line(lifeline, line);
 }
 
-const char *lifeline_folder(const Lifeline *lifeline)
-{
-    return lifeline->folder;
-}
-
 bool lifeline_pair(int *ret_ours, int *ret_theirs, GError **error)
 {
     int fds[2];

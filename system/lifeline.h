@@ -26,14 +26,11 @@ void lifeline_watch(Lifeline *lifeline, void (*closed)(void *opaque), void *opaq
 void lifeline_send_ready(Lifeline *lifeline);
 void lifeline_send_error(Lifeline *lifeline, int index, const char *message);
 
-/* The folder, or NULL. */
-const char *lifeline_folder(const Lifeline *lifeline);
-
 /* The other side. Makes the pair: *ret_ours stays open across exec, *ret_theirs does not. */
 bool lifeline_pair(int *ret_ours, int *ret_theirs, GError **error);
 
-/* Waits for the line. True: ready. False: *ret_index and the error tell why; the message is NULL when the
- * process ended without a word. */
+/* Waits for the line. True: ready. False: *ret_index and *ret_message (the caller's) tell why; the message is
+ * NULL when the process ended without a word. */
 bool lifeline_wait(int fd, int *ret_index, char **ret_message);
 
 #endif

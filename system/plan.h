@@ -42,7 +42,7 @@ typedef struct Plan {
     char **qemu_argv;   /* without argv[0] */
     GPtrArray *drive;   /* PlanArg: the drive process's options in order */
     GPtrArray *sockets; /* char *: paths in `socket_dir`, one a controller */
-    GPtrArray *notes;   /* char *: what was changed beyond the drives themselves, for -d spindle */
+    GPtrArray *notes;   /* char *: what else was changed, to be told to the user */
 } Plan;
 
 /* argv without argv[0]; `socket_dir` is a folder that need not exist yet. NULL and an error that begins with
