@@ -251,6 +251,7 @@ static const AtaDiskRow rows[] = {
     {ATA_CMD_READ_VERIFY_EXT, NULL, {.verify = true, .ext = true}},
     {ATA_CMD_WRITE_SECTORS, NULL, {.write = true}},
     {ATA_CMD_WRITE_SECTORS_NORETRY, NULL, {.write = true}},
+    {ATA_CMD_WRITE_VERIFY, NULL, {.write = true}},
     {ATA_CMD_WRITE_SECTORS_EXT, NULL, {.write = true, .ext = true}},
     {ATA_CMD_WRITE_MULTIPLE, NULL, {.write = true, .multiple = true}},
     {ATA_CMD_WRITE_MULTIPLE_EXT, NULL, {.write = true, .multiple = true, .ext = true}},

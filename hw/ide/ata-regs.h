@@ -63,6 +63,7 @@
 #define ATA_CMD_WRITE_SECTORS_EXT      0x34
 #define ATA_CMD_WRITE_DMA_EXT          0x35
 #define ATA_CMD_WRITE_MULTIPLE_EXT     0x39
+#define ATA_CMD_WRITE_VERIFY           0x3c /* of ATA-1 to 3 */
 #define ATA_CMD_WRITE_DMA_FUA_EXT      0x3d
 #define ATA_CMD_READ_VERIFY            0x40
 #define ATA_CMD_READ_VERIFY_NORETRY    0x41

@@ -266,8 +266,8 @@ void channel_write(IdeChannel *channel, unsigned reg, unsigned size, uint32_t va
     }
 }
 
-/* An absent device 1 is answered for by device 0, with a status of 0 (ATA6 9.16.1); without any device nobody
- * drives the bus, which then reads as 0 here (as with a pull-down, so that no status looks busy). */
+/* An absent device reads as 0 throughout: status 0 is what device 0 answers for an absent device 1
+ * (ATA6 9.16.1), and registers that do not keep what is written tell a host at once that nobody is there. */
 uint8_t channel_read_alternate_status(const IdeChannel *channel)
 {
     const IdeDevice *device = selected(channel);
@@ -296,7 +296,10 @@ uint32_t channel_read(IdeChannel *channel, unsigned reg, unsigned size)
     if (!device) {
         return reg == TASKFILE_DEVICE && channel->device[0] ? channel->select : 0;
     }
-    return reg == TASKFILE_DEVICE ? channel->select : taskfile_port_read(&device->tf, reg);
+    if (reg == TASKFILE_DEVICE) { /* the device's own: commands leave results in it */
+        return (device->tf.device & (uint8_t)~ATA_DEVICE_SELECT) | (channel->select & ATA_DEVICE_SELECT);
+    }
+    return taskfile_port_read(&device->tf, reg);
 }
 
 static void software_reset(IdeChannel *channel)

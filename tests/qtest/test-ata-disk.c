@@ -250,6 +250,9 @@ static void test_large_disk(gconstpointer kind)
     g_assert_cmpuint(taskfile_lba48(&d.device->tf), ==, sectors - 1);
     g_assert_cmphex(disk_rig_simple(&d, ATA_CMD_READ_NATIVE_MAX, 0, 0), ==, DISK_OK);
     g_assert_cmpuint(taskfile_lba28(&d.device->tf), ==, 0x0ffffffe);
+    if (d.ide) { /* the top nibble shows in the device register */
+        g_assert_cmphex(ide_in(d.ide, TASKFILE_DEVICE), ==, 0xef);
+    }
     disk_rig_free(&d);
 }
 

@@ -396,7 +396,7 @@ static void test_master_and_slave(void)
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COUNT), ==, 0x5a);
     ide_out(cd.rig, TASKFILE_COMMAND, ATA_CMD_DIAGNOSTIC);
     g_assert_true(cd.rig->irq[0]);
-    g_assert_cmphex(ide_in(cd.rig, TASKFILE_DEVICE) & 0x10, ==, 0);
+    g_assert_cmphex(ide_in(cd.rig, TASKFILE_DEVICE), ==, 0xa0);
     for (unsigned unit = 0; unit < 2; unit++) {
         ide_out(cd.rig, TASKFILE_DEVICE, (uint8_t)(unit << 4));
         g_assert_cmphex(ide_in(cd.rig, TASKFILE_FEATURES), ==, 1);
