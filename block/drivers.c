@@ -10,11 +10,16 @@
 /* clang-format off */
 static const BlockDriver *const drivers[] = {
     &block_driver_blkdebug,
+    &block_driver_cache,
     &block_driver_cue,
     &block_driver_fault,
     &block_driver_fault_serial,
     &block_driver_file,
+    &block_driver_ftp,
+    &block_driver_ftps,
     &block_driver_host_device,
+    &block_driver_http,
+    &block_driver_https,
     &block_driver_luks,
     &block_driver_mem,
     &block_driver_null_co,

@@ -8,11 +8,16 @@
 #include "block/block-int.h"
 
 extern const BlockDriver block_driver_blkdebug;
+extern const BlockDriver block_driver_cache;
 extern const BlockDriver block_driver_cue;
 extern const BlockDriver block_driver_fault;
 extern const BlockDriver block_driver_fault_serial;
 extern const BlockDriver block_driver_file;
+extern const BlockDriver block_driver_ftp;
+extern const BlockDriver block_driver_ftps;
 extern const BlockDriver block_driver_host_device;
+extern const BlockDriver block_driver_http;
+extern const BlockDriver block_driver_https;
 extern const BlockDriver block_driver_luks;
 extern const BlockDriver block_driver_mem;
 extern const BlockDriver block_driver_null_co;

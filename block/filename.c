@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Drivers that take all of it as `url`. */
+static const char *const url_drivers[] = {"http", "https", "ftp", "ftps", NULL};
+
 /* The part before a colon that comes before any slash, or NULL. */
 static char *protocol_of(const char *filename)
 {
@@ -88,6 +91,12 @@ Options *block_options_from_filename(const char *filename, GError **error)
     if (!driver) {
         error_set(error, "Unknown protocol '%s'", protocol);
         return NULL;
+    }
+    if (g_strv_contains(url_drivers, driver->name)) {
+        Options *options = options_new();
+        options_set(options, "driver", driver->name);
+        options_set(options, "url", filename);
+        return options;
     }
     bool is_path = !strcmp(driver->name, "file") || g_str_has_prefix(driver->name, "host_");
     return options_of(driver->name, is_path ? filename + strlen(protocol) + 1 : filename);

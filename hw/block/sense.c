@@ -41,8 +41,8 @@ MmcSense sense_from_errno(int errnum, uint32_t lba)
         return sense;
     }
     switch (-errnum) {
-    case ETIMEDOUT:
-        return SENSE_COMM_TIMEOUT;
+    case ETIMEDOUT: /* a source that is away for a while: guests try again for as long as they like */
+        return SENSE_BECOMING_READY;
     case ENOMEDIUM:
         return SENSE_NO_MEDIUM;
     case ENOMEM:

@@ -27,6 +27,9 @@ static const NameCase cases[] = {
     {"null", "null-co://", "null-co", "null-co://", NULL},
     {"json", "json:{\"driver\":\"file\",\"filename\":\"a,b\"}", "file", "a,b", NULL},
     {"json-space", "json:{ \"driver\": \"mem\" }", "mem", NULL, NULL},
+    {"http", "http://host/a%20b?c:d", "http", "http://host/a%20b?c:d", NULL},
+    {"https", "https://u:p@host/x", "https", "https://u:p@host/x", NULL},
+    {"ftp", "ftp://host/x", "ftp", "ftp://host/x", NULL},
     {"unknown", "foo:bar", NULL, NULL, "Unknown protocol 'foo'"},
     {"unknown-format", "raw:x", NULL, NULL, "Unknown protocol 'raw'"},
     {"case-counts", "FILE:x", NULL, NULL, "Unknown protocol 'FILE'"},
@@ -48,7 +51,8 @@ static void test_name(gconstpointer data)
     }
     g_assert_no_error(error);
     g_assert_cmpstr(options_get(options, "driver"), ==, c->driver);
-    g_assert_cmpstr(options_get(options, "filename"), ==, c->option);
+    const char *key = options_has(options, "url") ? "url" : "filename";
+    g_assert_cmpstr(options_get(options, key), ==, c->option);
 }
 
 /* The words after the prefix are the parser's. */

@@ -82,7 +82,7 @@ typedef struct ErrnoRow {
 static const ErrnoRow errnos[] = {
     {"EIO", EIO, 0x031100, true},
     {"EINVAL", EINVAL, 0x031100, true},
-    {"ETIMEDOUT", ETIMEDOUT, 0x040801, false},
+    {"ETIMEDOUT", ETIMEDOUT, 0x020401, false},
     {"ENODEV", ENODEV, 0x040800, false},
     {"ENOMEDIUM", ENOMEDIUM, 0x023a01, false},
     {"ENOMEM", ENOMEM, 0x044400, false},
@@ -111,7 +111,7 @@ static void test_no_search_without_medium_error(void)
 {
     MmcGuest g;
     mmc_guest_setup(&g, "fault,fail-every=1,errno=ETIMEDOUT,file.driver=mem");
-    assert_sense(&g, 0x040801, 0x28, 0, 0, 0, 0, 0, 0, 1, 0);
+    assert_sense(&g, 0x020401, 0x28, 0, 0, 0, 0, 0, 0, 1, 0);
     g_assert_cmpuint(block_stats(g.node)->failed[BLOCK_READ], ==, 1);
     mmc_guest_teardown(&g);
 }
