@@ -29,7 +29,7 @@ COMMANDS = [
 # Runs each command from the CD, the caches dropped before, and compares with what the same program did from RAM.
 SCRIPT = """
 mkdir -p /job /mnt/cd
-seq -f '%%06g some words of text' 1 400 >/job/input
+/usr/bin/seq -f '%%06g some words of text' 1 400 >/job/input
 mount -t iso9660 -o ro /dev/sr0 /mnt/cd
 right=0; n=0
 while [ $n -lt %d ]; do
