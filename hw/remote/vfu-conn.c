@@ -367,6 +367,7 @@ VfuConn *vfu_conn_new(VfuServer *server, int fd)
         int bytes = server->tuning.send_buffer;
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     }
+    vfu_out_init(conn);
     conn->watched = G_IO_IN;
     conn->fd_tag = g_source_add_unix_fd(&conn->source, fd, G_IO_IN | G_IO_HUP | G_IO_ERR);
     g_source_set_static_name(&conn->source, "vfio-user");

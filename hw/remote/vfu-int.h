@@ -74,6 +74,7 @@ typedef struct VfuOutput {
     VfuOutQueue queue;    /* to be sent */
     VfuOutQueue awaiting; /* sent, reply due */
     size_t sent;          /* bytes of queue.head on the wire */
+    size_t batch;         /* most bytes of several messages in one sendmsg */
     unsigned replies;     /* VFU_OUT_REPLY in the queue */
     VfuOut *unused;
     unsigned n_unused;
@@ -143,7 +144,8 @@ struct VfuServer {
     uint64_t path_dev, path_ino;
     int listen_fd; /* -1: none */
     GSource *listen_source;
-    VfuConn *conn; /* NULL: no client */
+    GSource *retry_source; /* accepting rests: no descriptors or memory left */
+    VfuConn *conn;         /* NULL: no client */
     VfuNotify notify;
     void *notify_opaque;
     void (*deliver)(void);
@@ -164,6 +166,8 @@ void vfu_conn_free(VfuConn *conn);
 void vfu_conn_process(VfuConn *conn);
 
 /* vfu-output.c */
+/* The socket's send buffer has its size by then. */
+void vfu_out_init(VfuConn *conn);
 VfuOut *vfu_out_new(VfuConn *conn, VfuOutKind kind);
 /* Room for `bytes` zeroed payload bytes behind the header. Once per message. */
 uint8_t *vfu_out_reserve(VfuOut *out, size_t bytes);

@@ -17,9 +17,22 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define BATCH_BYTES    (32 * 1024) /* the kernel's UNIX_SKB_FRAGS_SZ: a buffer holds this and a little more */
+/* The kernel's UNIX_SKB_FRAGS_SZ: a buffer holds this and a little more, unless the socket's send buffer is
+ * small; then it holds half of that less 64 bytes. */
+#define BATCH_BYTES    (32 * 1024)
 #define BATCH_MESSAGES 64
 #define KEEP_UNUSED    256
+
+void vfu_out_init(VfuConn *conn)
+{
+    int send_buffer;
+    socklen_t size = sizeof send_buffer;
+
+    conn->out.batch = BATCH_BYTES;
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, &size) == 0) {
+        conn->out.batch = MIN(BATCH_BYTES, MAX(send_buffer / 2 - 64, 0));
+    }
+}
 
 VfuOut *vfu_out_new(VfuConn *conn, VfuOutKind kind)
 {
@@ -126,7 +139,7 @@ void vfu_out_queue(VfuConn *conn, VfuOut *out)
 }
 
 /* Describes the next sendmsg; returns the number of entries. */
-static int output_gather(VfuOutput *output, struct iovec *iov, size_t *ret_bytes)
+static int output_gather(VfuOutput *output, struct iovec *iov)
 {
     size_t total = 0, skip = output->sent;
     unsigned messages = 0;
@@ -134,7 +147,7 @@ static int output_gather(VfuOutput *output, struct iovec *iov, size_t *ret_bytes
 
     for (VfuOut *out = output->queue.head; out && messages < BATCH_MESSAGES; out = out->next) {
         size_t left = out_size(out) - skip;
-        if (messages && total + left > BATCH_BYTES) {
+        if (messages && total + left > output->batch) {
             break;
         }
         if (skip < out->head_size) {
@@ -150,7 +163,6 @@ static int output_gather(VfuOutput *output, struct iovec *iov, size_t *ret_bytes
         total += left;
         messages++;
     }
-    *ret_bytes = total;
     return n;
 }
 
@@ -205,8 +217,7 @@ void vfu_out_flush(VfuConn *conn)
 
     output->blocked = false;
     while (output->queue.head) {
-        size_t bytes;
-        int n = output_gather(output, iov, &bytes);
+        int n = output_gather(output, iov);
         struct msghdr msg = {.msg_iov = iov, .msg_iovlen = n};
         ssize_t sent = sendmsg(conn->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0) {

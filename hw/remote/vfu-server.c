@@ -18,6 +18,8 @@
 #include "util/trace.h"
 
 #define BACKLOG           4
+#define ACCEPT_REST_MS    100
+#define LEAST_SEND_BUFFER (32u * 1024)
 #define DEFAULT_DMA_CHUNK (128 * 1024)
 
 void vfu_server_reset_device(VfuServer *server)
@@ -70,13 +72,35 @@ static bool peer_hung_up(int fd)
     return poll(&pfd, 1, 0) == 1;
 }
 
+static void server_watch(VfuServer *server);
+
+static gboolean server_accept_again(void *opaque)
+{
+    VfuServer *server = opaque;
+
+    g_clear_pointer(&server->retry_source, g_source_unref);
+    server_watch(server);
+    return G_SOURCE_REMOVE;
+}
+
+/* Out of descriptors or memory: the client stays in the queue, and the socket would stay ready. */
+static gboolean server_rest(VfuServer *server)
+{
+    g_clear_pointer(&server->listen_source, g_source_unref);
+    server->retry_source = g_timeout_source_new(ACCEPT_REST_MS);
+    g_source_set_callback(server->retry_source, server_accept_again, server, NULL);
+    g_source_attach(server->retry_source, server->context);
+    return G_SOURCE_REMOVE;
+}
+
 static gboolean server_accept(int listen_fd, GIOCondition condition, void *opaque)
 {
     VfuServer *server = opaque;
     auto_fd fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0) {
-        return G_SOURCE_CONTINUE;
+        bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        return exhausted ? server_rest(server) : G_SOURCE_CONTINUE;
     }
     if (server->conn && peer_hung_up(server->conn->fd)) {
         vfu_server_disconnect(server); /* its end has not been noticed yet */
@@ -103,12 +127,17 @@ static VfuServer *server_alloc(PciDevice *device, VfuDmaMode mode)
     return server;
 }
 
+static void server_watch(VfuServer *server)
+{
+    server->listen_source = g_unix_fd_source_new(server->listen_fd, G_IO_IN);
+    g_source_set_callback(server->listen_source, G_SOURCE_FUNC(server_accept), server, NULL);
+    g_source_attach(server->listen_source, server->context);
+}
+
 static void server_listen(VfuServer *server, int fd)
 {
     server->listen_fd = fd;
-    server->listen_source = g_unix_fd_source_new(fd, G_IO_IN);
-    g_source_set_callback(server->listen_source, G_SOURCE_FUNC(server_accept), server, NULL);
-    g_source_attach(server->listen_source, server->context);
+    server_watch(server);
 }
 
 /* True when somebody listens on the address, or when that cannot be ruled out. */
@@ -230,6 +259,14 @@ VfuServer *vfu_server_new_connected(PciDevice *device, int fd, VfuDmaMode mode, 
     return server;
 }
 
+static void source_end(GSource **source)
+{
+    if (*source) {
+        g_source_destroy(*source);
+        g_clear_pointer(source, g_source_unref);
+    }
+}
+
 void vfu_server_free(VfuServer *server)
 {
     struct stat st;
@@ -242,9 +279,9 @@ void vfu_server_free(VfuServer *server)
         st.st_ino == server->path_ino) {
         unlink(server->path);
     }
-    if (server->listen_source) {
-        g_source_destroy(server->listen_source);
-        g_source_unref(server->listen_source);
+    source_end(&server->listen_source);
+    source_end(&server->retry_source);
+    if (server->listen_fd >= 0) {
         close(server->listen_fd);
     }
     if (server->conn) {
@@ -311,7 +348,8 @@ void vfu_server_set_tuning(VfuServer *server, const VfuTuning *tuning)
     server->tuning = *tuning;
     server->tuning.poll_us = MIN(tuning->poll_us, 1000);
     server->tuning.dma_chunk = CLAMP(tuning->dma_chunk, 4096, VFU_DEFAULT_MAX_XFER);
-    server->tuning.send_buffer = MIN(tuning->send_buffer, 64u * 1024 * 1024);
+    server->tuning.send_buffer =
+        tuning->send_buffer ? CLAMP(tuning->send_buffer, LEAST_SEND_BUFFER, 64u * 1024 * 1024) : 0;
 }
 
 void vfu_server_get_stats(const VfuServer *server, VfuStats *ret_stats)

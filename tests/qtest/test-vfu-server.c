@@ -8,6 +8,7 @@
 #include <string.h>
 #include <linux/kvm.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -397,6 +398,41 @@ static void test_deliver(void)
     vfu_fixture_teardown(&f);
 }
 
+static gboolean nothing(void *opaque)
+{
+    return G_SOURCE_REMOVE;
+}
+
+/* With no descriptor left a client waits; the loop does not spin; it is served when there is one. */
+static void test_out_of_descriptors(void)
+{
+    VfuFixture f;
+    struct rlimit old, none;
+    int held[64];
+    unsigned n = 0, turns = 0;
+
+    vfu_fixture_setup(&f, VFU_DMA_MODE_MESSAGE, true);
+    g_clear_pointer(&f.client, vfu_client_free);
+    f.client = vfu_client_connect(f.path);
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &old), ==, 0);
+    none = (struct rlimit){vfu_fixture_count_fds() + 8, old.rlim_max};
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &none), ==, 0);
+    while (n < G_N_ELEMENTS(held) && (held[n] = dup(0)) >= 0) {
+        n++;
+    }
+    for (gint64 end = g_get_monotonic_time() + 250000; g_get_monotonic_time() < end; turns++) {
+        g_timeout_add(50, nothing, NULL);
+        g_main_context_iteration(NULL, TRUE);
+    }
+    g_assert_cmpuint(turns, <, 100);
+    while (n) {
+        close(held[--n]);
+    }
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &old), ==, 0);
+    vfu_client_negotiate(f.client);
+    vfu_fixture_teardown(&f);
+}
+
 static void test_mode_names(void)
 {
     VfuDmaMode mode = VFU_DMA_MODE_MMAP;
@@ -430,6 +466,7 @@ int main(int argc, char **argv)
     g_test_add_func("/vfu-server/tuning", test_tuning);
     g_test_add_func("/vfu-server/kvm-client", test_kvm_client);
     g_test_add_func("/vfu-server/deliver", test_deliver);
+    g_test_add_func("/vfu-server/out-of-descriptors", test_out_of_descriptors);
     g_test_add_func("/vfu-server/mode-names", test_mode_names);
     return g_test_run();
 }
