@@ -30,6 +30,15 @@ typedef struct BlockDebugOps {
     bool (*is_suspended)(BlockNode *node, const char *tag);
 } BlockDebugOps;
 
+/* A drive that has a tray of its own; see block_tray() and the functions beside it. Loop thread, must not
+ * block: what comes of it is told by events. */
+typedef struct BlockTrayOps {
+    BlockTray (*state)(const BlockNode *node);
+    void (*move)(BlockNode *node, bool open);
+    void (*lock)(BlockNode *node, bool locked);
+    void (*check)(BlockNode *node);
+} BlockTrayOps;
+
 typedef struct BlockDriver {
     const char *name;  /* `driver=` */
     bool parallel;     /* functions may run on several threads at once */
@@ -75,6 +84,9 @@ typedef struct BlockDriver {
     void (*debug_event)(BlockNode *node, BlockDebugEvent event);
     /* The functions of block.h. Absent: the child's. */
     const BlockDebugOps *debug;
+
+    /* Absent: the child's. */
+    const BlockTrayOps *tray;
 
     /* Takes the image's locks for writing, if it has any. Any thread. Absent: claims the child. */
     bool (*claim_write)(BlockNode *node, GError **error);
@@ -142,6 +154,19 @@ bool block_node_force_share(const BlockNode *node); /* force-share=on: take no l
 
 /* The one place where a path becomes a descriptor (O_CLOEXEC is added). -errno on failure. Any thread. */
 int block_open_fd(const char *filename, int flags);
+
+/* Something that blocks and is no request: `run` on a worker (one is kept back for such), then `done` on the
+ * loop thread. The job is the caller's until then; it may be started again in `done`. Loop thread. */
+typedef struct BlockJob BlockJob;
+struct BlockJob {
+    void (*run)(BlockJob *job);
+    void (*done)(BlockJob *job);
+    void *work[8]; /* private */
+};
+void block_job_start(BlockJob *job);
+
+/* Calls `func` on the loop thread, later. Any thread. */
+void block_call_on_loop(void (*func)(void *data), void *data);
 
 /* Tells listeners; any thread (it is handed to the loop). The driver has changed node->info in the same
  * hand-over: `apply` runs on the loop thread just before the listeners; `data` is freed with `free_data`. */

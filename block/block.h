@@ -187,11 +187,11 @@ bool block_debug_is_suspended(BlockNode *node, const char *tag);
 
 /* Removable media. A driver whose BlockInfo says `removable` posts these on the loop thread. */
 typedef enum {
-    BLOCK_EVENT_MEDIUM, /* inserted, removed or changed: block_info() and block_medium() are already new */
+    BLOCK_EVENT_MEDIUM, /* inserted, removed or changed, or the tray moved: block_info(), block_tray() and
+                           block_medium_present() are already new */
     BLOCK_EVENT_EJECT_REQUEST, /* somebody pressed the button of a locked drive */
     BLOCK_EVENT_RESIZE,        /* size changed (block_resize) */
-    BLOCK_EVENT_GONE, /* the device was unplugged; every request fails with -ENODEV until BLOCK_EVENT_MEDIUM
-                       */
+    BLOCK_EVENT_GONE,          /* the device was unplugged: there is no medium until BLOCK_EVENT_MEDIUM */
 } BlockEvent;
 typedef void (*BlockListener)(BlockNode *node, BlockEvent event, void *opaque);
 void block_listen(BlockNode *node, BlockListener listener, void *opaque);
@@ -200,5 +200,16 @@ void block_unlisten(BlockNode *node, BlockListener listener, void *opaque);
 /* True when there is a readable medium (always, for nodes that are not removable). A variable, no system
  * call. */
 bool block_medium_present(const BlockNode *node);
+
+/* The tray of a host drive, at or below `node`. These return at once; whether the tray moved is told by
+ * BLOCK_EVENT_MEDIUM. Without a tray nothing happens. */
+typedef enum { BLOCK_TRAY_NONE, BLOCK_TRAY_CLOSED, BLOCK_TRAY_OPEN } BlockTray;
+BlockTray block_tray(const BlockNode *node);
+void block_move_tray(BlockNode *node, bool open);
+/* Keeps the button from opening it. The lock goes with the node, or with the process. */
+void block_lock_tray(BlockNode *node, bool locked);
+/* Somebody wants to know whether the drive is ready. The kernel tells of a new disc but not of a tray that
+ * was opened by hand, so the drive is asked, in a worker and not more often than every other second. */
+void block_check_tray(BlockNode *node);
 
 #endif

@@ -124,3 +124,42 @@ bool block_debug_is_suspended(BlockNode *node, const char *tag)
     node = find_debug_node(node);
     return node && node->driver->debug->is_suspended(node, tag);
 }
+
+/* The node at or below that has a tray, or NULL. */
+static const BlockNode *find_tray_node(const BlockNode *node)
+{
+    while (node && !node->driver->tray) {
+        node = node->child;
+    }
+    return node;
+}
+
+BlockTray block_tray(const BlockNode *node)
+{
+    node = find_tray_node(node);
+    return node ? node->driver->tray->state(node) : BLOCK_TRAY_NONE;
+}
+
+void block_move_tray(BlockNode *node, bool open)
+{
+    node = (BlockNode *)find_tray_node(node);
+    if (node) {
+        node->driver->tray->move(node, open);
+    }
+}
+
+void block_lock_tray(BlockNode *node, bool locked)
+{
+    node = (BlockNode *)find_tray_node(node);
+    if (node) {
+        node->driver->tray->lock(node, locked);
+    }
+}
+
+void block_check_tray(BlockNode *node)
+{
+    node = (BlockNode *)find_tray_node(node);
+    if (node) {
+        node->driver->tray->check(node);
+    }
+}

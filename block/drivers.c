@@ -17,6 +17,7 @@ static const BlockDriver *const drivers[] = {
     &block_driver_file,
     &block_driver_ftp,
     &block_driver_ftps,
+    &block_driver_host_cdrom,
     &block_driver_host_device,
     &block_driver_http,
     &block_driver_https,

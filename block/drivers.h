@@ -15,6 +15,7 @@ extern const BlockDriver block_driver_fault_serial;
 extern const BlockDriver block_driver_file;
 extern const BlockDriver block_driver_ftp;
 extern const BlockDriver block_driver_ftps;
+extern const BlockDriver block_driver_host_cdrom;
 extern const BlockDriver block_driver_host_device;
 extern const BlockDriver block_driver_http;
 extern const BlockDriver block_driver_https;

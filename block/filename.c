@@ -3,6 +3,7 @@
  * What people write as the name of an image, into options.
  */
 #include "block/block-int.h"
+#include "block/host-cdrom-device.h"
 #include "util/error.h"
 #include <string.h>
 #include <sys/stat.h>
@@ -44,7 +45,7 @@ static Options *from_path(const char *path, GError **error)
     }
     struct stat st;
     bool device = stat(path, &st) == 0 && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode));
-    return options_of(device ? "host_device" : "file", path);
+    return options_of(cdrom_device_probe(path) ? "host_cdrom" : device ? "host_device" : "file", path);
 }
 
 /* blkdebug:CONFIG:IMAGE */

@@ -27,8 +27,21 @@ MmcDrive *mmc_drive_new(const MmcDriveConfig *config)
     return drive;
 }
 
+void mmc_drive_sync_lock(MmcDrive *drive)
+{
+    const bool locked = tray_locked(&drive->tray);
+    if (drive->node && locked != drive->host_locked) {
+        block_lock_tray(drive->node, locked);
+        drive->host_locked = locked;
+    }
+}
+
 static void set_node(MmcDrive *drive, BlockNode *node)
 {
+    if (drive->node && drive->host_locked && node != drive->node) {
+        block_lock_tray(drive->node, false);
+        drive->host_locked = false;
+    }
     if (node) {
         block_ref(node);
         block_listen(node, node_event, drive);
@@ -67,6 +80,7 @@ void mmc_drive_reset(MmcDrive *drive, bool power_on)
     } else {
         tray_device_reset(&drive->tray);
     }
+    mmc_drive_sync_lock(drive);
     drive->sense = SENSE_GOOD;
     drive->power = 1;
     drive->power_changed = false;
@@ -144,6 +158,7 @@ static void set_disc(MmcDrive *drive, Disc *disc, bool announce)
     } else {
         tray_remove(&drive->tray, announce);
     }
+    mmc_drive_sync_lock(drive);
     mmc_drive_medium_changed(drive);
 }
 
@@ -164,6 +179,16 @@ void mmc_drive_insert_disc(MmcDrive *drive, BlockNode *node, Disc *disc, bool an
     drive->plain = false;
 }
 
+/* A host drive's tray is where it is, by whomever it was moved. */
+static void follow_tray(MmcDrive *drive, BlockTray host)
+{
+    if (host == BLOCK_TRAY_OPEN && tray_open(&drive->tray)) {
+        mmc_drive_tell_moved(drive, true);
+    } else if (host == BLOCK_TRAY_CLOSED && tray_close(&drive->tray)) {
+        mmc_drive_tell_moved(drive, false);
+    }
+}
+
 bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **error)
 {
     Disc *disc = NULL;
@@ -175,6 +200,10 @@ bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **
     }
     insert(drive, node, disc, announce);
     drive->plain = !node || !block_toc(node);
+    drive->tray_apart &= mmc_drive_tray_open(drive);
+    if (node && block_tray(node) == BLOCK_TRAY_OPEN) {
+        follow_tray(drive, BLOCK_TRAY_OPEN);
+    }
     return true;
 }
 
@@ -193,9 +222,18 @@ static void node_event(BlockNode *node, BlockEvent event, void *opaque)
     if (event != BLOCK_EVENT_GONE && block_medium_present(node)) {
         disc = disc_new_from_node(node, NULL); /* a node of no bytes is no medium */
     }
+    const BlockTray host =
+        event == BLOCK_EVENT_MEDIUM && !drive->tray_apart ? block_tray(node) : BLOCK_TRAY_NONE;
+    if (host == BLOCK_TRAY_OPEN) { /* the disc leaves with the tray */
+        follow_tray(drive, host);
+    }
     if (disc || drive->disc) {
         set_disc(drive, disc, true);
     }
+    if (host == BLOCK_TRAY_CLOSED) { /* … and comes with it */
+        follow_tray(drive, host);
+    }
+    drive->plain = !block_toc(node);
 }
 
 void mmc_drive_eject_request(MmcDrive *drive)
@@ -220,12 +258,20 @@ bool mmc_drive_open_tray(MmcDrive *drive, bool force, GError **error)
             drive->id ? drive->id : "");
     }
     tray_unlock(&drive->tray);
+    mmc_drive_sync_lock(drive);
+    drive->tray_apart = true;
     mmc_drive_eject(drive);
     return true;
 }
 
 void mmc_drive_close_tray(MmcDrive *drive)
 {
+    if (drive->node && drive->tray.state == TRAY_OPEN && !drive->tray_apart &&
+        block_tray(drive->node) != BLOCK_TRAY_NONE) {
+        block_move_tray(drive->node, false); /* an event will say that it is closed, and with what in it */
+        return;
+    }
+    drive->tray_apart = false;
     if (tray_close(&drive->tray)) {
         mmc_drive_tell_moved(drive, false);
     }

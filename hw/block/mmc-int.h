@@ -63,7 +63,9 @@ struct MmcDrive {
     bool plain;      /* the disc is made from the node's bytes and nothing else */
     Disc *disc;      /* NULL unless a medium is in, tray open or not */
     Tray tray;
-    MmcSense sense; /* of the last command, for REQUEST SENSE */
+    bool host_locked; /* the node's own tray was told to be */
+    bool tray_apart;  /* the operator opened it, to put another medium in: the node's own stays as it is */
+    MmcSense sense;   /* of the last command, for REQUEST SENSE */
     MmcModePages mode;
     Source *source;
     BufferPool *replies;
@@ -149,6 +151,8 @@ MmcStep mmc_want(MmcCommand *command, size_t len, MmcHandler then);
 void mmc_drive_medium_changed(MmcDrive *drive);
 /* Opens the tray, whatever the locks say, and tells. */
 void mmc_drive_eject(MmcDrive *drive);
+/* The host drive's door is locked while the guest's is. */
+void mmc_drive_sync_lock(MmcDrive *drive);
 void mmc_drive_tell_moved(MmcDrive *drive, bool open);
 
 /* Profile of the medium that is in and in reach; PROFILE_NONE without one. */

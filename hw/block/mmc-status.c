@@ -155,6 +155,7 @@ MmcStep mmc_prevent_allow(MmcCommand *command)
     } else {
         tray->prevent = on;
     }
+    mmc_drive_sync_lock(command->drive);
     return mmc_good(command);
 }
 
@@ -186,6 +187,9 @@ static MmcStep move_tray(MmcCommand *command, bool load)
     }
     if (drive->tray.prevent) {
         return mmc_fail(command, SENSE_REMOVAL_PREVENTED);
+    }
+    if (drive->node) {
+        block_move_tray(drive->node, true);
     }
     mmc_drive_eject(drive);
     return mmc_good(command);

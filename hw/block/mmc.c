@@ -84,6 +84,9 @@ static MmcStep gates_step(MmcCommand *command)
     if (!(gates & MMC_KEEP_SENSE)) {
         drive->sense = SENSE_GOOD;
     }
+    if (drive->node && (command->cdb[0] == 0x00 || command->cdb[0] == 0x4a)) {
+        block_check_tray(drive->node); /* TEST UNIT READY, GET EVENT STATUS NOTIFICATION */
+    }
     if (!(gates & MMC_PASS_ATTENTION) && tray_take_attention(&drive->tray, &sense)) {
         return mmc_fail(command, sense);
     }

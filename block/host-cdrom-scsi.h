@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * MMC commands to a drive of the host through SG_IO. They block; worker threads.
+ */
+#ifndef SPINDLE_BLOCK_HOST_CDROM_SCSI_H
+#define SPINDLE_BLOCK_HOST_CDROM_SCSI_H
+
+#include "block/host-cdrom-device.h"
+
+typedef struct CdromReply {
+    uint8_t sense[252]; /* as the drive gave it */
+    uint8_t sense_bytes;
+    size_t bytes; /* received */
+} CdromReply;
+
+/* A command that receives up to `bytes` bytes (none: a command without data). 0; -EIO when the drive ended it
+ * with a sense, which is in *ret_reply if that is not NULL; another -errno when it never got there. */
+int cdrom_scsi_command(int fd, const uint8_t *cdb, uint8_t cdb_bytes, void *buf, size_t bytes,
+                       CdromReply *ret_reply);
+
+/* INQUIRY says that it is a CD/DVD device (type 5). */
+bool cdrom_scsi_is_mmc(int fd);
+
+/* Bytes that the host passes in one command, at least a sector's. */
+uint32_t cdrom_scsi_max_bytes(int fd);
+
+/* The disc's table of contents, if there is more to it than one track of data: sets device->raw_base, and
+ * *size to the bytes of the node with the raw sectors behind its data. NULL: a plain disc. */
+BlockToc *cdrom_scsi_read_toc(CdromDevice *device, uint64_t *size);
+
+#endif
