@@ -142,7 +142,7 @@ static const char *const host_cdrom_protocols[] = {"host_cdrom", NULL};
 
 const BlockDriver block_driver_host_cdrom = {
     .name = "host_cdrom",
-    .parallel = true,
+    .parallel = true, /* one thing at a time, but the next request should lie in the kernel by then */
     .state_size = sizeof(HostCdrom),
     .protocols = host_cdrom_protocols,
     .open = host_cdrom_open,

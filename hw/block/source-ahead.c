@@ -6,9 +6,25 @@
 #include "hw/block/source-int.h"
 #include "util/trace.h"
 
-#define STREAK_MIN    2      /* reads in a row before anything is read ahead */
-#define SPAN_SHORT_US 60000  /* spans that took less are followed by longer ones… */
-#define SPAN_LONG_US  250000 /* … and by shorter ones if they took more */
+#define STREAK_MIN 2 /* reads in a row before anything is read ahead */
+
+/* Spans that took less than the first are followed by longer ones, by shorter ones if they took more than the
+ * second. A drive of the host has no delays to be hidden, but a reader that stops waits for the whole of the
+ * span in which it stops. */
+static const struct {
+    int64_t short_us, long_us;
+} span_limits[] = {[false] = {60000, 250000}, [true] = {15000, 50000}};
+
+/* The source is a drive of the host. */
+static bool is_drive(const BlockNode *node)
+{
+    return block_info(node)->removable;
+}
+
+static unsigned most_spans(const BlockNode *node)
+{
+    return is_drive(node) ? SOURCE_SPANS : SOURCE_SPANS_FAR;
+}
 
 static void span_free(SourceSpan *span)
 {
@@ -55,10 +71,14 @@ bool source_span_is_passed(const SourceSpan *span)
 static void note_span(const SourceSpan *span)
 {
     Source *source = span->source;
-    const int64_t us = g_get_monotonic_time() - span->started;
-    if (us > SPAN_LONG_US) {
+    const bool drive = is_drive(span->node);
+    const int64_t now = g_get_monotonic_time();
+    /* a drive reads one after the other, others all at once */
+    const int64_t us = now - (drive ? MAX(span->started, source->span_ended) : span->started);
+    source->span_ended = now;
+    if (us > span_limits[drive].long_us) {
         source->window = MAX(MIN(source->window, span->bytes) / 2, SOURCE_WINDOW_MIN);
-    } else if (us < SPAN_SHORT_US && span->bytes >= source->window) {
+    } else if (us < span_limits[drive].short_us && span->bytes >= source->window) {
         source->window = MIN(source->window * 2, BUFFER_MAX);
     }
 }
@@ -150,7 +170,12 @@ static void start_span(Source *source, BlockNode *node, uint64_t offset, uint32_
         .done = span_done,
         .opaque = span,
     };
-    source->spans[source->spans[0] ? 1 : 0] = span;
+    for (unsigned i = 0; i < SOURCE_SPANS; i++) {
+        if (!source->spans[i]) {
+            source->spans[i] = span;
+            break;
+        }
+    }
     source->stats.ahead++;
     trace(mmc_read_ahead, block_name(node), offset, span->bytes);
     block_submit(&span->request);
@@ -162,7 +187,7 @@ static void prune_spans(Source *source, uint64_t front)
     for (unsigned i = 0; i < SOURCE_SPANS && source->spans[i];) {
         SourceSpan *span = source->spans[i];
         const bool useful = span->node == source->node && span->offset + span->bytes > source->next &&
-                            span->offset <= front + BUFFER_MAX;
+                            span->offset <= front + SOURCE_SPANS * BUFFER_MAX;
         if (useful || (span->reading && !g_queue_is_empty(&span->waiters))) {
             i++;
             continue;
@@ -182,7 +207,7 @@ void source_plan_ahead(Source *source)
     }
     uint64_t front = source->next + source->more;
     prune_spans(source, front);
-    for (unsigned i = 0; i < SOURCE_SPANS; i++) {
+    for (unsigned i = 0; i < most_spans(source->node); i++) {
         const SourceSpan *span = source->spans[i];
         if (span) {
             front = MAX(front, span->offset + span->bytes);

@@ -8,7 +8,8 @@
 
 #include "hw/block/source.h"
 
-#define SOURCE_SPANS      2            /* buffers held for read-ahead, at most */
+#define SOURCE_SPANS      4            /* buffers held for read-ahead, at most */
+#define SOURCE_SPANS_FAR  2            /* … of a source that is not a drive of the host */
 #define SOURCE_WINDOW_MIN (128 * 1024) /* bytes of the shortest span, and the unit that costs are told in */
 
 /* Bytes read, or being read, in the background. In source->spans, or detached: then only its waiters, if any,
@@ -40,7 +41,8 @@ struct Source {
     uint32_t unit;       /* bytes of a sector */
     unsigned foreground; /* its reads that the block layer has */
     unsigned streak;
-    size_t window; /* bytes of the next span */
+    size_t window;      /* bytes of the next span */
+    int64_t span_ended; /* when the last one had come */
     /* what the source is like */
     bool slow;
     int64_t cost_us; /* for SOURCE_WINDOW_MIN bytes, moving average */

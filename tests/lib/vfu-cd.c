@@ -111,6 +111,15 @@ VfuCd *vfu_cd_new(VfuDmaMode mode, VfuClientRam kind, uint64_t bytes)
     return cd;
 }
 
+VfuCd *vfu_cd_attach(const char *path)
+{
+    VfuCd *cd = g_new0(VfuCd, 1);
+
+    cd->path = g_strdup(path);
+    client_start(cd, VFU_CLIENT_RAM_SEALED);
+    return cd;
+}
+
 void vfu_cd_reconnect(VfuCd *cd, VfuClientRam kind)
 {
     vfu_client_free(cd->client);
@@ -123,6 +132,11 @@ void vfu_cd_free(VfuCd *cd)
         return;
     }
     vfu_client_free(cd->client);
+    if (!cd->server) { /* another process's */
+        g_free(cd->path);
+        g_free(cd);
+        return;
+    }
     vfu_server_free(cd->server);
     ahci_free(cd->ahci);
     ide_device_free(cd->device);

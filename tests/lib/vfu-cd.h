@@ -52,6 +52,8 @@ struct VfuCd {
  * function and started the port; the power-on attention is taken. */
 VfuCd *vfu_cd_new(VfuDmaMode mode, VfuClientRam kind, uint64_t bytes);
 void vfu_cd_free(VfuCd *cd);
+/* The same for a controller that another process serves at `path`: only the client. */
+VfuCd *vfu_cd_attach(const char *path);
 /* A new client does all that again. */
 void vfu_cd_reconnect(VfuCd *cd, VfuClientRam kind);
 /* Only what an operating system's driver does to a port that was stopped or reset. */

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The data path of a host drive: what the drive process asks of the kernel, and of the drive, for 1,000 reads of a
+guest.  The drive is a loop device; needs root."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
+from program import ROOT, Place
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+from slow_drive import SlowDrive
+from tap import Tap
+
+READS = 1000
+SECTORS = 16
+SIZE = READS * SECTORS * 2048
+
+
+class Client:
+    """cd-client on the socket: the guest."""
+
+    def __init__(self, place, socket):
+        self.process = subprocess.Popen([os.path.join(ROOT, "build", "tests", "lib", "cd-client"), socket, "0"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=place.environment())
+
+    def wait(self, word):
+        for line in self.process.stdout:
+            if line.split()[1] == word:
+                return line.split()[2:]
+        raise RuntimeError("the client ended before it said '%s'" % word)
+
+    def do(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.wait(command.split()[0])
+
+
+def options(path, place, more=""):
+    return ["--blockdev", "driver=host_cdrom,node-name=disc,read-only=on,filename=" + path + more,
+            "--vfio-user", os.path.join(place.tmp, "cd"), "--device", "ide-cd,drive=disc"]
+
+
+def traced(tap, place, drive, more, name):
+    """By strace: which system calls the reads cost."""
+    trace, socket = place.path("trace"), os.path.join(place.tmp, "cd")
+    server = place.start("/usr/bin/strace", "-f", "-qq", "-o", trace, "-y", place.program("spindled"), *options(drive.path, place, more))
+    place.wait_for(lambda: os.path.exists(socket), "socket")
+    client = Client(place, socket)
+    client.wait("capacity")
+    time.sleep(0.5)  # the look at the start, which may ask what it likes
+    before = os.path.getsize(trace)
+    sense, ms = client.do("reads %d %d" % (READS, SECTORS))
+    time.sleep(0.2)
+    with open(trace) as f:
+        f.seek(before)
+        lines = [line.split(None, 1)[1] for line in f.read().splitlines() if len(line.split(None, 1)) == 2]
+    client.process.stdin.close()
+    for pid, line in place.processes().items():
+        if os.path.basename(line.split()[0]) == "spindled":
+            os.kill(pid, signal.SIGTERM)
+    server.wait(10)
+    tap.equal(sense, "000000", "%s: %d reads under strace succeed" % (name, READS))
+    bad = [line for line in lines if re.match(r"(ioctl|lseek|_llseek|f?stat(fs|x)?(64)?|newfstatat|open(at)?)\(", line)]
+    tap.ok(not bad, "%s: no ioctl, lseek, stat or open among %d calls" % (name, len(lines)), *bad[:10])
+    reads = [line for line in lines if re.match(r"preadv2?\(\d+<%s>" % re.escape(drive.path), line)]
+    good = [line for line in reads if not re.search(r"= -1 |unfinished|RWF_NOWAIT", line)]
+    tap.note("%d reads of the drive, of them %d that did not wait or were refused, in %s ms" %
+             (len(reads), len(reads) - len(good), ms))
+    tap.ok(SIZE >> 20 <= len(reads) <= READS, "%s: at most one read call for a request" % name, len(reads))
+
+
+def counted(tap, place, drive):
+    """By the library that answers as a drive does: its status is never asked."""
+    socket = os.path.join(place.tmp, "cd")
+    server = place.start("spindled", *options(drive.path, place), env=drive.environment())
+    place.wait_for(lambda: os.path.exists(socket), "socket")
+    client = Client(place, socket)
+    client.wait("capacity")
+    time.sleep(0.5)
+    tap.ok(drive.get("status") > 0, "the library stands between: the status was asked when it was opened")
+    drive.reset()
+    sense, _ = client.do("reads %d %d" % (READS, SECTORS))
+    tap.equal(sense, "000000", "%d reads of a drive succeed" % READS)
+    asked = {name: drive.get(name) for name in ("status", "ioctls", "seeks", "stats")}
+    tap.equal(asked, {"status": 0, "ioctls": 0, "seeks": 0, "stats": 0}, "the drive was asked nothing on the way")
+    tap.equal(drive.get("bytes") >= SIZE, True, "and gave all bytes")
+    client.process.stdin.close()
+    server.terminate()
+    tap.equal(server.wait(10), 0, "the process ends")
+    tap.equal(place.leftovers(), [], "nothing is left")
+
+
+def main():
+    with Tap() as tap, Place() as place:
+        if os.geteuid() != 0:
+            tap.skip("reads of a host drive", "loop devices need root")
+            return
+        with SlowDrive(place.files, SIZE // 65536 * 65536) as drive:
+            traced(tap, place, drive, "", "buffered")
+            traced(tap, place, drive, ",cache.direct=on", "direct")
+            counted(tap, place, drive)
+
+
+main()

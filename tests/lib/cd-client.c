@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * A guest's driver for the CD drive on port 0 of a controller that spindled serves, for scripts:
+ *
+ *   cd-client SOCKET [PERIOD]
+ *
+ * Reads commands from standard input, and in between asks every PERIOD milliseconds (50; 0: never) for a
+ * media event and whether the drive is ready. Each line of output begins with the seconds since the machine
+ * started:
+ *
+ *   event E           media event E of GET EVENT STATUS NOTIFICATION (1 eject request, 2 new, 3 removal)
+ *   ready KKAAQQ      what TEST UNIT READY says now, when it says something else than before
+ *   capacity N        in sectors, when it became ready
+ *
+ * Commands, and their lines:
+ *
+ *   cdb LENGTH HEX    sends the CDB and takes up to LENGTH bytes: `cdb KKAAQQ HEX` with the sense and the
+ * data reads N COUNT     N READ(10) of COUNT sectors, in order, again from the start at the end: `reads
+ * KKAAQQ MS` sum LBA COUNT     READ(10): `sum KKAAQQ SHA1` mark TEXT         `mark TEXT`
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "tests/lib/vfu-cd.h"
+#include "util/bytes.h"
+
+typedef struct Script {
+    VfuCd *cd;
+    uint32_t ready, capacity; /* as told last */
+} Script;
+
+static void say(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+static void say(const char *format, ...)
+{
+    struct timespec t;
+    va_list args;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    printf("%ld.%03ld ", (long)t.tv_sec, t.tv_nsec / 1000000);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* The sense as 0xKKAAQQ. */
+static uint32_t run(Script *s, const uint8_t *cdb, uint32_t bytes)
+{
+    return vfu_cd_command(s->cd, cdb, bytes) & 1 ? vfu_cd_sense(s->cd) : 0;
+}
+
+static const uint8_t *data(Script *s)
+{
+    return vfu_client_ram(s->cd->client, VFU_CD_DATA);
+}
+
+static void ask(Script *s)
+{
+    static const uint8_t event[16] = {0x4a, 1, 0, 0, 0x10, 0, 0, 0, 8}, ready[16] = {0},
+                         capacity[16] = {0x25};
+    if (run(s, event, 8) == 0 && data(s)[4] & 0x0f) {
+        say("event %u", data(s)[4] & 0x0f);
+    }
+    const uint32_t sense = run(s, ready, 0);
+    if (sense != s->ready) {
+        s->ready = sense;
+        say("ready %06x", sense);
+        if (sense == 0 && run(s, capacity, 8) == 0) {
+            s->capacity = load_be32(data(s)) + 1;
+            say("capacity %u", s->capacity);
+        }
+    }
+}
+
+static void command_cdb(Script *s, const char *args)
+{
+    uint8_t cdb[16] = {0};
+    unsigned length = 0;
+    int at = 0;
+    sscanf(args, "%u %n", &length, &at);
+    for (unsigned i = 0; i < sizeof cdb && sscanf(args + at + 2 * i, "%2" SCNx8, &cdb[i]) == 1; i++) {
+    }
+    const uint32_t sense = run(s, cdb, length);
+    const uint32_t got = length ? vfu_cd_prdbc(s->cd, 0) : 0;
+    g_autoptr(GString) hex = g_string_new(NULL);
+    for (uint32_t i = 0; sense == 0 && i < MIN(got, 4096); i++) {
+        g_string_append_printf(hex, "%02x", data(s)[i]);
+    }
+    say("cdb %06x %s", sense, hex->str);
+}
+
+static uint32_t read10(Script *s, uint32_t lba, uint16_t count)
+{
+    return vfu_cd_read10(s->cd, lba, count) & 1 ? vfu_cd_sense(s->cd) : 0;
+}
+
+static void command_reads(Script *s, const char *args)
+{
+    unsigned n = 0, count = 0;
+    uint32_t lba = 0, sense = 0;
+    sscanf(args, "%u %u", &n, &count);
+    const gint64 begun = g_get_monotonic_time();
+    for (unsigned i = 0; i < n && sense == 0; i++) {
+        lba = lba + count > s->capacity ? 0 : lba;
+        sense = read10(s, lba, (uint16_t)count);
+        lba += count;
+    }
+    say("reads %06x %" PRId64, sense, (g_get_monotonic_time() - begun) / 1000);
+}
+
+static void command_sum(Script *s, const char *args)
+{
+    unsigned lba = 0, count = 0;
+    sscanf(args, "%u %u", &lba, &count);
+    const uint32_t sense = read10(s, lba, (uint16_t)count);
+    g_autofree char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA1, data(s), count * 2048u);
+    say("sum %06x %s", sense, sum);
+}
+
+static void obey(Script *s, const char *line)
+{
+    if (g_str_has_prefix(line, "cdb ")) {
+        command_cdb(s, line + 4);
+    } else if (g_str_has_prefix(line, "reads ")) {
+        command_reads(s, line + 6);
+    } else if (g_str_has_prefix(line, "sum ")) {
+        command_sum(s, line + 4);
+    } else {
+        say("%s", line);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    Script s = {.ready = UINT32_MAX};
+    char line[512];
+    if (argc < 2) {
+        fprintf(stderr, "usage: cd-client SOCKET [PERIOD]\n");
+        return 2;
+    }
+    const int period = argc > 2 ? atoi(argv[2]) : 50;
+    setvbuf(stdin, NULL, _IONBF, 0); /* poll() sees all that is left */
+    s.cd = vfu_cd_attach(argv[1]);
+    ask(&s);
+    for (;;) {
+        struct pollfd in = {.fd = 0, .events = POLLIN};
+        if (poll(&in, 1, period ? period : -1) > 0) {
+            if (!fgets(line, sizeof line, stdin)) {
+                break;
+            }
+            obey(&s, g_strchomp(line));
+        } else {
+            ask(&s);
+        }
+    }
+    vfu_cd_free(s.cd);
+    return 0;
+}
