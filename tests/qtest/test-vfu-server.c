@@ -413,6 +413,9 @@ static void test_out_of_descriptors(void)
 
     vfu_fixture_setup(&f, VFU_DMA_MODE_MESSAGE, true);
     g_clear_pointer(&f.client, vfu_client_free);
+    while (vfu_server_is_connected(f.server)) {
+        g_main_context_iteration(NULL, FALSE);
+    }
     f.client = vfu_client_connect(f.path);
     g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &old), ==, 0);
     none = (struct rlimit){vfu_fixture_count_fds() + 8, old.rlim_max};
@@ -425,6 +428,7 @@ static void test_out_of_descriptors(void)
         g_main_context_iteration(NULL, TRUE);
     }
     g_assert_cmpuint(turns, <, 100);
+    g_assert_false(vfu_server_is_connected(f.server));
     while (n) {
         close(held[--n]);
     }
