@@ -63,7 +63,9 @@ VfuDmaMode vfu_server_dma_mode(const VfuServer *server);
 bool vfu_dma_mode_parse(const char *text, VfuDmaMode *ret_mode);
 
 typedef struct VfuTuning {
-    unsigned poll_us;     /* after traffic, look at the socket for this long before sleeping; 0: never */
+    /* After traffic, look at the socket for this long before sleeping; 0, the default: never. It takes the
+     * CPU that QEMU's threads want, so it is for hosts with CPUs to spare. */
+    unsigned poll_us;
     size_t dma_chunk;     /* most payload bytes of one DMA_WRITE message; 4 KiB to 1 MiB */
     unsigned send_buffer; /* SO_SNDBUF in bytes, 0: the system's */
 } VfuTuning;
