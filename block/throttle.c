@@ -153,6 +153,11 @@ bool throttle_group_set_limits(ThrottleGroup *group, const ThrottleLimits *limit
     return true;
 }
 
+const char *throttle_group_name(const ThrottleGroup *group)
+{
+    return group->name;
+}
+
 void throttle_group_get_limits(ThrottleGroup *group, ThrottleLimits *ret)
 {
     pthread_mutex_lock(&group->lock);

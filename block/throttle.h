@@ -57,6 +57,9 @@ ThrottleGroup *throttle_group_new_from_options(Options *options, GError **error)
 ThrottleGroup *throttle_group_find(const char *name);
 void throttle_group_unref(ThrottleGroup *group);
 
+/* Stays the group's. */
+const char *throttle_group_name(const ThrottleGroup *group);
+
 /* QMP block_set_io_throttle: from now on; who waits is looked at anew. */
 bool throttle_group_set_limits(ThrottleGroup *group, const ThrottleLimits *limits, GError **error);
 void throttle_group_get_limits(ThrottleGroup *group, ThrottleLimits *ret);

@@ -12,6 +12,8 @@
 #include "system/engine.h"
 #include "system/launch.h"
 #include "system/plan.h"
+#include "system/qtest/main.h"
+#include "system/qtest/options.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -109,6 +111,9 @@ int spindle_main(int argc, char **argv)
     GPid pid = 0;
 
     log_set_program(argv[0]);
+    if (qtest_options_wanted((const char *const *)argv + 1)) {
+        return qtest_main(argc, argv);
+    }
     g_autofree char *folder = launch_choose_folder(&error);
     if (!folder) {
         return fail(error);

@@ -11,6 +11,7 @@
 #define PIIX4_IDE        0x7111
 #define CLASS_IDE        0x010180 /* bus master; both channels fixed in compatibility mode */
 #define PROG_IF_NATIVE   0x0f     /* both in native mode, and switchable */
+#define PCI_STATUS       6
 #define BUS_MASTER_BAR   4
 #define PIIX_TIMING      0x40 /* IDETIM and its like, up to 4bh: kept, without effect */
 #define PIIX_TIMING_SIZE 12
@@ -21,6 +22,7 @@
 struct PciIde {
     PciDevice pci;
     bool native;
+    bool always_decoded;
     IdeChannel channel[2];
     PciIdeIrq irq;
     void *irq_opaque;
@@ -40,7 +42,7 @@ static void update_intx(PciIde *ide)
     PciHost *host = ide->pci.host;
     bool level = ide->native && (ide->channel[0].line || ide->channel[1].line);
 
-    ide->pci.config[6] = (ide->pci.config[6] & (uint8_t)~8) | (level ? 8 : 0);
+    ide->pci.config[PCI_STATUS] = (ide->pci.config[PCI_STATUS] & (uint8_t)~8) | (level ? 8 : 0);
     level = level && !pci_intx_disabled(&ide->pci);
     if (host && level != ide->intx) {
         ide->intx = level;
@@ -157,6 +159,8 @@ static void init_config(PciIde *ide, PciIdeModel model)
             pci_config_add_bar(pci, 2 * i + 1, 4, true);
         }
     }
+    pci->config[PCI_STATUS] = 0x80; /* fast back-to-back, medium DEVSEL#: 82371SB 2.3.4 */
+    pci->config[PCI_STATUS + 1] = 0x02;
     pci_config_add_bar(pci, BUS_MASTER_BAR, 2 * BMDMA_REGS, true);
     for (unsigned i = 0; i < PIIX_TIMING_SIZE; i++) {
         pci->wmask[PIIX_TIMING + i] = 0xff;
@@ -219,7 +223,7 @@ IdeDevice *pci_ide_detach(PciIde *ide, unsigned channel, unsigned unit)
 /* The channel a compatibility port belongs to, or -1; *ret_control: it is the control block's. */
 static int port_channel(const PciIde *ide, uint16_t port, bool *ret_control)
 {
-    if (ide->native || !(ide->pci.config[4] & 1)) {
+    if (ide->native || (!ide->always_decoded && !(ide->pci.config[4] & 1))) {
         return -1;
     }
     for (int i = 0; i < 2; i++) {
@@ -267,6 +271,11 @@ void pci_ide_port_write(PciIde *ide, uint16_t port, unsigned size, uint32_t valu
     } else if (i >= 0) {
         command_block_write(&ide->channel[i], port & 7, MIN(size, 4), value);
     }
+}
+
+void pci_ide_set_always_decoded(PciIde *ide, bool on)
+{
+    ide->always_decoded = on;
 }
 
 void pci_ide_on_irq(PciIde *ide, PciIdeIrq irq, void *opaque)

@@ -33,6 +33,9 @@ IdeDevice *pci_ide_detach(PciIde *ide, unsigned channel, unsigned unit);
 
 /* Compatibility mode: true for the ports of a channel while the function decodes I/O. */
 bool pci_ide_owns_port(const PciIde *ide, uint16_t port);
+/* For a machine without firmware that would enable I/O: its ports answer whatever the command register says.
+ */
+void pci_ide_set_always_decoded(PciIde *ide, bool on);
 /* size is 1, 2 or 4 bytes; a port that is not owned reads as ones. */
 uint32_t pci_ide_port_read(PciIde *ide, uint16_t port, unsigned size);
 void pci_ide_port_write(PciIde *ide, uint16_t port, unsigned size, uint32_t value);

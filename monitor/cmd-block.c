@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * QMP commands on block nodes, objects and limits.
+ */
+#include <string.h>
+#include "block/secret-object.h"
+#include "block/throttle.h"
+#include "monitor/backend.h"
+#include "monitor/qmp.h"
+#include "util/error.h"
+
+static void on_opened(BlockNode *node, GError *error, void *opaque)
+{
+    QmpCall *call = opaque;
+
+    if (node) {
+        monitor_own_node(qmp_call_monitor(call), node);
+    }
+    qmp_call_finish(call, NULL, error);
+}
+
+static JsonNode *cmd_blockdev_add(QmpCall *call, GError **error)
+{
+    g_autoptr(Options) options = options_from_json(qmp_args(call), error);
+
+    if (!options) {
+        return NULL;
+    }
+    if (!options_has(options, "node-name")) {
+        error_set(error, "'node-name' must be specified for the root node");
+        return NULL;
+    }
+    if (!block_has_driver(options_get(options, "driver"))) {
+        error_set(error, "Parameter 'driver' does not accept value '%s'", options_get(options, "driver"));
+        return NULL;
+    }
+    qmp_call_defer(call);
+    block_open_async(options, on_opened, call);
+    return NULL;
+}
+
+/* Another node, or a drive, stands on it. */
+static bool node_is_used(Monitor *monitor, BlockNode *node)
+{
+    g_autoptr(GList) all = block_list();
+
+    for (GList *l = all; l; l = l->next) {
+        if (block_child(l->data, "file") == node || block_child(l->data, "image") == node) {
+            return true;
+        }
+    }
+    return backend_of_node(monitor, node) != NULL;
+}
+
+static JsonNode *cmd_blockdev_del(QmpCall *call, GError **error)
+{
+    Monitor *monitor = qmp_call_monitor(call);
+    const char *name = qmp_arg_string(call, "node-name");
+    BlockNode *node = block_find(name);
+
+    if (!node) {
+        error_set(error, "Failed to find node with node-name='%s'", name);
+    } else if (node_is_used(monitor, node)) {
+        error_set(error, "Block device %s is in use", name);
+    } else if (!monitor_owns_node(monitor, node)) {
+        error_set(error, "Node %s is not owned by the monitor", name);
+    } else {
+        monitor_drop_node(monitor, node);
+    }
+    return NULL;
+}
+
+static BlockNode *node_of_args(QmpCall *call, GError **error)
+{
+    const char *device = qmp_arg_string(call, "device"), *name = qmp_arg_string(call, "node-name");
+    Backend *backend = device ? backend_find(qmp_call_monitor(call), device) : NULL;
+
+    if (device && (!backend || !backend->top)) {
+        g_set_error(error, SPINDLE_ERROR, SPINDLE_ERROR_DEVICE_NOT_FOUND,
+                    backend ? "Device '%s' has no medium" : "Cannot find device='%s' nor node-name=''",
+                    device);
+        return NULL;
+    }
+    BlockNode *node = backend ? backend->top : name ? block_find(name) : NULL;
+    if (!node) {
+        g_set_error(error, SPINDLE_ERROR, name ? SPINDLE_ERROR_DEVICE_NOT_FOUND : SPINDLE_ERROR_GENERIC,
+                    name ? "Cannot find device='' nor node-name='%s'"
+                         : "Need exactly one of 'device' and 'node-name'%s",
+                    name ? name : "");
+    }
+    return node;
+}
+
+static JsonNode *cmd_block_resize(QmpCall *call, GError **error)
+{
+    int64_t size = qmp_arg_int(call, "size", 0);
+    BlockNode *node = node_of_args(call, error);
+
+    if (node && size < 0) {
+        error_set(error, "Parameter 'size' expects a >0 size");
+    } else if (node) {
+        block_resize(node, (uint64_t)size, error);
+    }
+    return NULL;
+}
+
+/* The arguments of block_set_io_throttle as options of limits: bps -> bps-total, bps_rd_max_length -> … */
+static bool read_limits(QmpCall *call, ThrottleLimits *ret, GError **error)
+{
+    static const struct {
+        const char *arg, *key;
+    } names[] = {{"bps", "bps-total"},   {"bps_rd", "bps-read"},   {"bps_wr", "bps-write"},
+                 {"iops", "iops-total"}, {"iops_rd", "iops-read"}, {"iops_wr", "iops-write"}};
+    static const char *const ends[][2] = {{"", ""}, {"_max", "-max"}, {"_max_length", "-max-length"}};
+    g_autoptr(Options) options = options_new();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names) * G_N_ELEMENTS(ends); i++) {
+        g_autofree char *arg = g_strconcat(names[i / 3].arg, ends[i % 3][0], NULL);
+        g_autofree char *key = g_strconcat("l.", names[i / 3].key, ends[i % 3][1], NULL);
+        if (qmp_arg_given(call, arg)) {
+            int64_t value = qmp_arg_int(call, arg, 0);
+            g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, value);
+            if (value < 0) {
+                return error_set(error, "bps/iops/max values must be within [0, %" G_GINT64_FORMAT "]",
+                                 G_MAXINT64);
+            }
+            if (value > 0 || i % 3 == 0) {
+                options_set(options, key, text);
+            }
+        }
+    }
+    if (qmp_arg_int(call, "iops_size", 0) > 0) {
+        g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, qmp_arg_int(call, "iops_size", 0));
+        options_set(options, "l.iops-size", text);
+    }
+    throttle_limits_init(ret);
+    return throttle_limits_read(ret, options, "l.", error) && throttle_limits_check(ret, error);
+}
+
+static JsonNode *cmd_set_io_throttle(QmpCall *call, GError **error)
+{
+    ThrottleLimits limits;
+    Backend *backend = backend_find_either(qmp_call_monitor(call), qmp_arg_string(call, "device"),
+                                           qmp_arg_string(call, "id"), error);
+
+    if (backend && !backend->node) {
+        error_set(error, "Device '%s' has no medium", backend_title(backend));
+    } else if (backend && read_limits(call, &limits, error)) {
+        throttle_group_set_limits(backend->group, &limits, error);
+    }
+    return NULL;
+}
+
+static JsonNode *cmd_object_add(QmpCall *call, GError **error)
+{
+    g_autoptr(Options) options = options_from_json(qmp_args(call), error);
+
+    if (!options) {
+        return NULL;
+    }
+    g_autofree char *type = g_strdup(options_get(options, "qom-type"));
+    options_remove(options, "qom-type");
+    if (!strcmp(type, "secret")) {
+        secret_object_add(options, error);
+    } else if (!strcmp(type, "throttle-group")) {
+        throttle_group_new_from_options(options, error); /* lives until object-del */
+    } else {
+        error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
+    }
+    return NULL;
+}
+
+static JsonNode *cmd_object_del(QmpCall *call, GError **error)
+{
+    const char *id = qmp_arg_string(call, "id");
+    ThrottleGroup *group = throttle_group_find(id);
+
+    if (group) {
+        throttle_group_unref(group);
+        throttle_group_unref(group);
+    } else {
+        secret_object_remove(id, error);
+    }
+    return NULL;
+}
+
+#define LIMIT(name)                                                                                          \
+    {name, QMP_INT, true}, {name "_max", QMP_INT, true},                                                     \
+    {                                                                                                        \
+        name "_max_length", QMP_INT, true                                                                    \
+    }
+
+const QmpCommand qmp_commands_block[] = {
+    {.name = "block_resize",
+     .run = cmd_block_resize,
+     .args = {{"device", QMP_STRING, true}, {"node-name", QMP_STRING, true}, {"size", QMP_INT}}},
+    {.name = "block_set_io_throttle",
+     .run = cmd_set_io_throttle,
+     .args = {{"device", QMP_STRING, true},
+              {"id", QMP_STRING, true},
+              LIMIT("bps"),
+              LIMIT("bps_rd"),
+              LIMIT("bps_wr"),
+              LIMIT("iops"),
+              LIMIT("iops_rd"),
+              LIMIT("iops_wr"),
+              {"iops_size", QMP_INT, true},
+              {"group", QMP_STRING, true}}},
+    {.name = "blockdev-add",
+     .run = cmd_blockdev_add,
+     .any_args = true,
+     .args = {{"driver", QMP_STRING}, {"node-name", QMP_STRING, true}}},
+    {.name = "blockdev-del", .run = cmd_blockdev_del, .args = {{"node-name", QMP_STRING}}},
+    {.name = "object-add",
+     .run = cmd_object_add,
+     .any_args = true,
+     .args = {{"qom-type", QMP_STRING}, {"id", QMP_STRING}}},
+    {.name = "object-del", .run = cmd_object_del, .args = {{"id", QMP_STRING}}},
+    {NULL},
+};

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * QMP commands on the machine as a whole.
+ */
+#include "monitor/qmp.h"
+#include "util/error.h"
+
+static const MonitorMachine *machine_of(QmpCall *call, void **ret_opaque)
+{
+    return monitor_machine(qmp_call_monitor(call), ret_opaque);
+}
+
+static JsonNode *no_such(const char *name, GError **error)
+{
+    g_set_error(error, SPINDLE_ERROR, SPINDLE_ERROR_COMMAND_NOT_FOUND, "The command %s has not been found",
+                name);
+    return NULL;
+}
+
+static JsonNode *cmd_query_status(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+    JsonObject *status = json_object_new();
+
+    json_object_set_string_member(status, "status", machine->status(opaque));
+    json_object_set_boolean_member(status, "running", machine->is_running(opaque));
+    return qmp_object(status);
+}
+
+static JsonNode *cmd_stop(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+
+    if (!machine->stop) {
+        return no_such("stop", error);
+    }
+    machine->stop(opaque);
+    return NULL;
+}
+
+static JsonNode *cmd_cont(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+
+    if (!machine->cont) {
+        return no_such("cont", error);
+    }
+    machine->cont(opaque, error);
+    return NULL;
+}
+
+static JsonNode *cmd_system_reset(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+
+    if (!machine->reset) {
+        return no_such("system_reset", error);
+    }
+    machine->reset(opaque);
+    return NULL;
+}
+
+static JsonNode *cmd_quit(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+
+    machine->quit(opaque);
+    return NULL;
+}
+
+static JsonNode *cmd_migrate(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+
+    if (!machine->migrate) {
+        return no_such("migrate", error);
+    }
+    if (!qmp_arg_given(call, "uri")) {
+        error_set(error, "Parameter 'uri' is missing");
+        return NULL;
+    }
+    machine->migrate(opaque, qmp_arg_string(call, "uri"), error);
+    return NULL;
+}
+
+static JsonNode *cmd_migrate_incoming(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+
+    if (!machine->incoming) {
+        return no_such("migrate-incoming", error);
+    }
+    if (!qmp_arg_given(call, "uri")) {
+        error_set(error, "Parameter 'uri' is missing");
+        return NULL;
+    }
+    machine->incoming(opaque, qmp_arg_string(call, "uri"), error);
+    return NULL;
+}
+
+static JsonNode *cmd_query_migrate(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+    const char *status = machine->migration_status ? machine->migration_status(opaque) : NULL;
+    const char *desc = status ? machine->migration_error(opaque) : NULL;
+    JsonObject *object = json_object_new();
+
+    if (status) {
+        json_object_set_string_member(object, "status", status);
+    }
+    if (desc) {
+        json_object_set_string_member(object, "error-desc", desc);
+    }
+    return qmp_object(object);
+}
+
+/* Capabilities and parameters tune what is not done here: a state is small and is sent in one piece. */
+static JsonNode *cmd_accept(QmpCall *call, GError **error)
+{
+    return NULL;
+}
+
+const QmpCommand qmp_commands_machine[] = {
+    {.name = "cont", .run = cmd_cont},
+    {.name = "migrate",
+     .run = cmd_migrate,
+     .args = {{"uri", QMP_STRING, true},
+              {"channels", QMP_ARRAY, true},
+              {"detach", QMP_BOOL, true},
+              {"resume", QMP_BOOL, true}}},
+    {.name = "migrate-incoming",
+     .run = cmd_migrate_incoming,
+     .args = {{"uri", QMP_STRING, true}, {"channels", QMP_ARRAY, true}, {"exit-on-error", QMP_BOOL, true}}},
+    {.name = "migrate-set-capabilities", .run = cmd_accept, .args = {{"capabilities", QMP_ARRAY}}},
+    {.name = "migrate-set-parameters", .run = cmd_accept, .any_args = true},
+    {.name = "query-migrate", .run = cmd_query_migrate},
+    {.name = "query-status", .run = cmd_query_status},
+    {.name = "quit", .run = cmd_quit},
+    {.name = "stop", .run = cmd_stop},
+    {.name = "system_reset", .run = cmd_system_reset},
+    {NULL},
+};

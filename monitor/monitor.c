@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "monitor/monitor.h"
+#include "block/io-shell.h"
+#include "monitor/backend.h"
+#include "monitor/qmp.h"
+#include "monitor/session.h"
+
+typedef struct Server {
+    Monitor *monitor;
+    Chardev *chardev;
+    QmpSession *session; /* NULL: nobody is connected */
+    bool pretty;
+} Server;
+
+struct Monitor {
+    const MonitorMachine *machine;
+    void *opaque;
+    char *name, *uuid;
+    GPtrArray *servers;  /* Server */
+    GPtrArray *backends; /* Backend */
+    GPtrArray *shells;   /* IoShell */
+    GPtrArray *nodes;    /* BlockNode, one reference each */
+};
+
+static void server_free(gpointer data)
+{
+    Server *server = data;
+
+    qmp_session_free(server->session);
+    chardev_free(server->chardev);
+    g_free(server);
+}
+
+static void node_free(gpointer data)
+{
+    block_unref(data);
+}
+
+static void shell_free(gpointer data)
+{
+    io_shell_free(data);
+}
+
+Monitor *monitor_new(const MonitorMachine *machine, void *opaque)
+{
+    Monitor *monitor = g_new0(Monitor, 1);
+
+    monitor->machine = machine;
+    monitor->opaque = opaque;
+    monitor->servers = g_ptr_array_new_with_free_func(server_free);
+    monitor->backends = g_ptr_array_new();
+    monitor->shells = g_ptr_array_new_with_free_func(shell_free);
+    monitor->nodes = g_ptr_array_new_with_free_func(node_free);
+    return monitor;
+}
+
+void monitor_free(Monitor *monitor)
+{
+    if (!monitor) {
+        return;
+    }
+    g_ptr_array_unref(monitor->servers);
+    g_ptr_array_unref(monitor->shells);
+    while (monitor->backends->len) {
+        backend_remove(g_ptr_array_index(monitor->backends, monitor->backends->len - 1));
+    }
+    g_ptr_array_unref(monitor->backends);
+    g_ptr_array_unref(monitor->nodes);
+    g_free(monitor->name);
+    g_free(monitor->uuid);
+    g_free(monitor);
+}
+
+void monitor_set_name(Monitor *monitor, const char *name)
+{
+    g_free(monitor->name);
+    monitor->name = g_strdup(name);
+}
+
+const char *monitor_name(const Monitor *monitor)
+{
+    return monitor->name;
+}
+
+void monitor_set_uuid(Monitor *monitor, const char *uuid)
+{
+    g_free(monitor->uuid);
+    monitor->uuid = g_strdup(uuid);
+}
+
+const char *monitor_uuid(const Monitor *monitor)
+{
+    return monitor->uuid;
+}
+
+const MonitorMachine *monitor_machine(const Monitor *monitor, void **ret_opaque)
+{
+    *ret_opaque = monitor->opaque;
+    return monitor->machine;
+}
+
+GPtrArray *monitor_backends(const Monitor *monitor)
+{
+    return monitor->backends;
+}
+
+GPtrArray *monitor_shells(const Monitor *monitor)
+{
+    return monitor->shells;
+}
+
+void monitor_own_node(Monitor *monitor, BlockNode *node)
+{
+    g_ptr_array_add(monitor->nodes, node);
+}
+
+bool monitor_owns_node(const Monitor *monitor, BlockNode *node)
+{
+    return g_ptr_array_find(monitor->nodes, node, NULL);
+}
+
+void monitor_drop_node(Monitor *monitor, BlockNode *node)
+{
+    g_ptr_array_remove(monitor->nodes, node);
+}
+
+void monitor_add_qmp(Monitor *monitor, Chardev *chardev, bool pretty)
+{
+    Server *server = g_new0(Server, 1);
+
+    server->monitor = monitor;
+    server->chardev = chardev;
+    server->pretty = pretty;
+    g_ptr_array_add(monitor->servers, server);
+}
+
+static void on_closed(QmpSession *session, void *opaque)
+{
+    Server *server = opaque;
+
+    server->session = NULL;
+    qmp_session_free(session);
+    chardev_disconnected(server->chardev);
+}
+
+static void on_connected(int in, int out, void *opaque)
+{
+    Server *server = opaque;
+
+    server->session = qmp_session_new(server->monitor, in, out, server->pretty, on_closed, server);
+}
+
+bool monitor_open(Monitor *monitor, GError **error)
+{
+    for (guint i = 0; i < monitor->servers->len; i++) {
+        Server *server = g_ptr_array_index(monitor->servers, i);
+        if (!chardev_open(server->chardev, on_connected, server, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void monitor_event(Monitor *monitor, const char *name, JsonObject *data)
+{
+    gint64 now = g_get_real_time();
+    JsonObject *event = json_object_new(), *timestamp = json_object_new();
+
+    json_object_set_int_member(timestamp, "seconds", now / G_USEC_PER_SEC);
+    json_object_set_int_member(timestamp, "microseconds", now % G_USEC_PER_SEC);
+    json_object_set_object_member(event, "timestamp", timestamp);
+    json_object_set_string_member(event, "event", name);
+    if (data) {
+        json_object_set_object_member(event, "data", data);
+    }
+    g_autoptr(JsonNode) node = qmp_object(event);
+    for (guint i = 0; i < monitor->servers->len; i++) {
+        Server *server = g_ptr_array_index(monitor->servers, i);
+        if (server->session) {
+            qmp_session_event(server->session, node);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The monitor of a machine: its drives as users name them (monitor/backend.h), its clients (sessions), and
+ * what it may ask the machine to do. Owns sessions and backends. Loop thread.
+ */
+#ifndef SPINDLE_MONITOR_MONITOR_H
+#define SPINDLE_MONITOR_MONITOR_H
+
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+#include "block/block.h"
+#include "monitor/chardev.h"
+
+typedef struct Monitor Monitor;
+
+/* What a monitor asks of its machine; a NULL entry is a command that the machine has not. */
+typedef struct MonitorMachine {
+    /* As query-status: "running", "paused", "io-error", "inmigrate", "postmigrate"… */
+    const char *(*status)(void *opaque);
+    bool (*is_running)(void *opaque);
+    void (*stop)(void *opaque);
+    bool (*cont)(void *opaque, GError **error);
+    void (*reset)(void *opaque);
+    void (*quit)(void *opaque);
+    /* migrate, migrate-incoming: to or from `uri`; the end shows in migration_status. */
+    bool (*migrate)(void *opaque, const char *uri, GError **error);
+    bool (*incoming)(void *opaque, const char *uri, GError **error);
+    const char *(*migration_status)(void *opaque); /* NULL: never began */
+    const char *(*migration_error)(void *opaque);  /* NULL: none */
+} MonitorMachine;
+
+/* `name`: -name, or NULL. `machine` stays the caller's. */
+Monitor *monitor_new(const MonitorMachine *machine, void *opaque);
+
+/* Ends all sessions. NULL is allowed. */
+void monitor_free(Monitor *monitor);
+
+void monitor_set_name(Monitor *monitor, const char *name);
+const char *monitor_name(const Monitor *monitor);
+void monitor_set_uuid(Monitor *monitor, const char *uuid);
+const char *monitor_uuid(const Monitor *monitor);
+
+const MonitorMachine *monitor_machine(const Monitor *monitor, void **ret_opaque);
+
+/* A QMP server on a chardev, which becomes the monitor's. */
+void monitor_add_qmp(Monitor *monitor, Chardev *chardev, bool pretty);
+
+/* Connects all that were added. */
+bool monitor_open(Monitor *monitor, GError **error);
+
+/* A node that users made by itself (blockdev-add): the monitor takes the reference. */
+void monitor_own_node(Monitor *monitor, BlockNode *node);
+bool monitor_owns_node(const Monitor *monitor, BlockNode *node);
+void monitor_drop_node(Monitor *monitor, BlockNode *node);
+
+/* The qemu-io shells of asynchronous commands: GPtrArray of IoShell, the monitor's. */
+GPtrArray *monitor_shells(const Monitor *monitor);
+
+/* To every session that has finished negotiation; `data` is taken over, NULL: none. */
+void monitor_event(Monitor *monitor, const char *name, JsonObject *data);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * How a QMP command is written: a row of a table with its arguments' names and types, which are decoded and
+ * checked before its function runs. The function answers at once, or keeps the call and answers later; until
+ * then its session takes no other command. Loop thread.
+ */
+#ifndef SPINDLE_MONITOR_QMP_H
+#define SPINDLE_MONITOR_QMP_H
+
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "monitor/monitor.h"
+
+typedef enum { QMP_STRING = 1, QMP_BOOL, QMP_INT, QMP_NUMBER, QMP_OBJECT, QMP_ARRAY, QMP_ANY } QmpType;
+
+typedef struct QmpArg {
+    const char *name;
+    QmpType type;
+    bool optional;
+} QmpArg;
+
+#define QMP_ARGS_MAX 32
+
+typedef struct QmpCall QmpCall;
+
+typedef struct QmpCommand {
+    const char *name;
+    /* A value to answer with (taken over); NULL without an error for `{}`; NULL with an error; or NULL after
+     * qmp_call_defer(). */
+    JsonNode *(*run)(QmpCall *call, GError **error);
+    bool any_args; /* what is not in `args` is let through: blockdev-add, object-add */
+    QmpArg args[QMP_ARGS_MAX];
+} QmpCommand;
+
+/* The tables of the commands' files; each ends with a NULL name. */
+extern const QmpCommand qmp_commands_block[], qmp_commands_machine[], qmp_commands_query[],
+    qmp_commands_tray[], qmp_commands_qom[], qmp_commands_hmp[];
+
+const QmpCommand *qmp_command_find(const char *name);
+/* The nth of all tables, or NULL. */
+const QmpCommand *qmp_command_nth(unsigned n);
+
+Monitor *qmp_call_monitor(const QmpCall *call);
+
+/* Arguments by name; absent ones are NULL, `fallback`, false. Stay the call's. */
+JsonObject *qmp_args(const QmpCall *call);
+const char *qmp_arg_string(const QmpCall *call, const char *name);
+bool qmp_arg_bool(const QmpCall *call, const char *name, bool fallback);
+int64_t qmp_arg_int(const QmpCall *call, const char *name, int64_t fallback);
+bool qmp_arg_given(const QmpCall *call, const char *name);
+
+/* The answer comes later by qmp_call_finish(), exactly once, whether or not the session still lives. */
+void qmp_call_defer(QmpCall *call);
+/* value: as of `run`; error: taken over, or NULL. */
+void qmp_call_finish(QmpCall *call, JsonNode *value, GError *error);
+
+/* Checks and runs one command: for sessions and tests. `done` gets the result as of qmp_call_finish(), inside
+ * the call or later. */
+typedef void (*QmpDone)(JsonNode *value, GError *error, void *opaque);
+void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone done, void *opaque);
+
+/* Values. */
+JsonNode *qmp_object(JsonObject *object); /* takes it over */
+JsonNode *qmp_array(JsonArray *array);
+JsonNode *qmp_string(const char *text);
+
+#endif

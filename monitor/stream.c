@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "monitor/stream.h"
+#include <errno.h>
+#include <glib-unix.h>
+#include <unistd.h>
+
+#define READ_SIZE 65536
+
+struct Stream {
+    int in, out;
+    int priority;
+    guint read_source, write_source;
+    const StreamOps *ops;
+    void *opaque;
+    GByteArray *output;
+    size_t sent; /* of output */
+    bool paused;
+    bool ended;    /* the owner was told */
+    bool over;     /* nothing can be written any more */
+    unsigned busy; /* calls that use the struct after a callback */
+    bool freed;
+};
+
+static void stream_destroy(Stream *stream)
+{
+    g_byte_array_unref(stream->output);
+    close(stream->in);
+    if (stream->out != stream->in) {
+        close(stream->out);
+    }
+    g_free(stream);
+}
+
+static void stream_leave(Stream *stream)
+{
+    if (--stream->busy == 0 && stream->freed) {
+        stream_destroy(stream);
+    }
+}
+
+/* `broken`: not only will no more come, nothing can be sent either. */
+static void stream_end(Stream *stream, bool broken)
+{
+    if (broken) {
+        stream->over = true;
+        stream->sent = stream->output->len;
+    }
+    if (!stream->ended) {
+        stream->ended = true;
+        stream->ops->closed(stream->opaque);
+    }
+}
+
+static gboolean on_readable(gint fd, GIOCondition condition, gpointer data)
+{
+    Stream *stream = data;
+    g_autofree char *bytes = g_malloc(READ_SIZE);
+    ssize_t n = read(fd, bytes, READ_SIZE);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return G_SOURCE_CONTINUE;
+    }
+    if (n > 0) {
+        stream->ops->data(bytes, (size_t)n, stream->opaque);
+        return G_SOURCE_CONTINUE;
+    }
+    stream->read_source = 0;
+    stream->busy++;
+    stream_end(stream, n < 0);
+    stream_leave(stream);
+    return G_SOURCE_REMOVE;
+}
+
+static void watch_input(Stream *stream)
+{
+    if (!stream->read_source && !stream->paused && !stream->ended) {
+        stream->read_source = g_unix_fd_add_full(stream->priority, stream->in, G_IO_IN | G_IO_HUP | G_IO_ERR,
+                                                 on_readable, stream, NULL);
+    }
+}
+
+/* False when the other side is gone. */
+static bool flush_output(Stream *stream)
+{
+    while (stream->sent < stream->output->len) {
+        ssize_t n =
+            write(stream->out, stream->output->data + stream->sent, stream->output->len - stream->sent);
+        if (n < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return errno == EAGAIN;
+        }
+        stream->sent += (size_t)n;
+    }
+    g_byte_array_set_size(stream->output, 0);
+    stream->sent = 0;
+    return true;
+}
+
+static gboolean on_writable(gint fd, GIOCondition condition, gpointer data)
+{
+    Stream *stream = data;
+    bool more = true;
+
+    stream->busy++;
+    if (!flush_output(stream)) {
+        more = false;
+        stream->write_source = 0;
+        stream_end(stream, true);
+    } else if (!stream_pending(stream)) {
+        more = false;
+        stream->write_source = 0;
+        if (stream->ops->drained) {
+            stream->ops->drained(stream->opaque);
+        }
+    }
+    stream_leave(stream);
+    return more ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+}
+
+Stream *stream_new(int in, int out, int priority, const StreamOps *ops, void *opaque)
+{
+    Stream *stream = g_new0(Stream, 1);
+
+    stream->in = in;
+    stream->out = out;
+    stream->priority = priority;
+    stream->ops = ops;
+    stream->opaque = opaque;
+    stream->output = g_byte_array_new();
+    g_unix_set_fd_nonblocking(in, true, NULL);
+    g_unix_set_fd_nonblocking(out, true, NULL);
+    watch_input(stream);
+    return stream;
+}
+
+static void clear_source(guint *source)
+{
+    if (*source) {
+        g_source_remove(*source);
+        *source = 0;
+    }
+}
+
+void stream_free(Stream *stream)
+{
+    if (!stream || stream->freed) {
+        return;
+    }
+    clear_source(&stream->read_source);
+    clear_source(&stream->write_source);
+    if (!stream->over) {
+        flush_output(stream);
+    }
+    stream->over = stream->freed = true;
+    if (stream->busy == 0) {
+        stream_destroy(stream);
+    }
+}
+
+/* A side that is gone is noticed by the loop, never inside this call. */
+void stream_write(Stream *stream, const void *bytes, size_t size)
+{
+    if (stream->over) {
+        return;
+    }
+    if (stream->sent > READ_SIZE && stream->sent > stream->output->len / 2) {
+        g_byte_array_remove_range(stream->output, 0, (guint)stream->sent);
+        stream->sent = 0;
+    }
+    g_byte_array_append(stream->output, bytes, (guint)size);
+    if (!stream->write_source && (!flush_output(stream) || stream_pending(stream))) {
+        stream->write_source = g_unix_fd_add_full(stream->priority, stream->out,
+                                                  G_IO_OUT | G_IO_HUP | G_IO_ERR, on_writable, stream, NULL);
+    }
+}
+
+size_t stream_pending(const Stream *stream)
+{
+    return stream->output->len - stream->sent;
+}
+
+void stream_pause(Stream *stream, bool paused)
+{
+    stream->paused = paused;
+    if (paused) {
+        clear_source(&stream->read_source);
+    } else {
+        watch_input(stream);
+    }
+}

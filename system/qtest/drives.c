@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "system/qtest/drives.h"
+#include <string.h>
+#include "block/block.h"
+#include "hw/ide/ata-disk.h"
+#include "hw/ide/atapi.h"
+#include "system/qtest/drive-node.h"
+#include "util/error.h"
+
+#define FIRST_BUILT_IN 4 /* QEMU's number of the first drive's QOM path on a bare `pc` */
+
+static const char *const on_error_names[] = {"report", "ignore", "stop", "enospc", "auto", NULL};
+
+/* werror= and rerror=; `auto` and absence leave *ret as it is. */
+static bool read_on_error(Options *options, const char *key, bool is_read, HardDiskOnError *ret,
+                          GError **error)
+{
+    int choice;
+
+    if (!options_get_enum(options, key, on_error_names, 4, &choice, error)) {
+        return false;
+    }
+    if (choice == HARD_DISK_ENOSPC && is_read) {
+        return error_set(error, "Parameter '%s' does not accept value 'enospc'", key);
+    }
+    if (choice < 4) {
+        *ret = (HardDiskOnError)choice;
+    }
+    return true;
+}
+
+static bool read_limits(Backend *backend, Options *options, GError **error)
+{
+    ThrottleLimits limits;
+
+    throttle_limits_init(&limits);
+    return throttle_limits_read(&limits, options, "throttling.", error) &&
+           throttle_limits_check(&limits, error) && throttle_group_set_limits(backend->group, &limits, error);
+}
+
+static bool open_node(Backend *backend, Options *options, GError **error)
+{
+    BlockNode *node = block_open(options, error);
+    bool ok = node && backend_set_node(backend, node, error);
+
+    block_unref(node);
+    return ok;
+}
+
+/* The backend of a -drive. */
+static Backend *add_backend(QtestMachine *machine, QtestDriveSpec *spec, const char *name, GError **error)
+{
+    Backend *backend = backend_new(machine->monitor, name, error);
+    GError *failure = NULL;
+
+    if (!backend) {
+        return NULL;
+    }
+    g_autoptr(Options) node = drive_node_options(spec->options, spec->cd, &failure);
+    if (!failure && drive_node_writeback(spec->options, &backend->writeback, &failure) &&
+        read_on_error(spec->options, "rerror", true, &backend->rerror, &failure) &&
+        read_on_error(spec->options, "werror", false, &backend->werror, &failure) &&
+        read_limits(backend, spec->options, &failure) && (!node || open_node(backend, node, &failure)) &&
+        options_check_unused(spec->options, &failure)) {
+        return backend;
+    }
+    g_propagate_error(error, failure);
+    backend_remove(backend);
+    return NULL;
+}
+
+/* Where a device goes: bus= and unit=, or the first place that is free. */
+static bool find_place(QtestMachine *machine, Options *options, QtestDrive *drive, GError **error)
+{
+    const char *bus = options_get(options, "bus"), *dot = bus ? strrchr(bus, '.') : NULL;
+    g_autofree char *name = dot ? g_strndup(bus, dot - bus) : NULL;
+    uint64_t unit = UINT64_MAX, number = UINT64_MAX;
+
+    if (!options_get_uint(options, "unit", 0, UINT32_MAX, UINT64_MAX, &unit, error) ||
+        (dot && !options_parse_uint(dot + 1, &number) && number > 15)) {
+        return error && *error ? false : error_set(error, "Bus '%s' not found", bus);
+    }
+    for (guint i = 0; i < machine->controllers->len; i++) {
+        QtestController *controller = g_ptr_array_index(machine->controllers, i);
+        unsigned buses = qtest_controller_buses(controller), units = qtest_controller_units(controller);
+        if (bus && (g_strcmp0(controller->id, name) || number >= buses)) {
+            continue;
+        }
+        if (unit != UINT64_MAX && unit >= units) {
+            return error_set(error, "Can't create IDE unit %u, bus supports only %u units", (unsigned)unit,
+                             units);
+        }
+        for (unsigned place = 0; place < buses * units; place++) {
+            drive->controller = controller;
+            drive->bus = place / units;
+            drive->unit = place % units;
+            if ((!bus || drive->bus == number) && (unit == UINT64_MAX || drive->unit == unit) &&
+                !qtest_machine_drive_at(machine, controller, drive->bus, drive->unit)) {
+                return true;
+            }
+        }
+        if (bus) {
+            return error_set(error,
+                             unit == UINT64_MAX ? "Can't create IDE unit %u, bus supports only %u units"
+                                                : "IDE unit %u is in use",
+                             unit == UINT64_MAX ? units : (unsigned)unit, units);
+        }
+    }
+    drive->controller = NULL;
+    return bus ? error_set(error, "Bus '%s' not found", bus)
+               : error_set(error, machine->controllers->len ? "No free 'IDE' bus found for device"
+                                                            : "No 'IDE' bus found for device");
+}
+
+/* Properties that are checked for their form and have no effect here. */
+static bool check_idle_props(Options *options, GError **error)
+{
+    static const char *const sizes[] = {"discard_granularity", "min_io_size", "opt_io_size"};
+    static const char *const switches[] = {"account-failed", "account-invalid", "backend_defaults"};
+    static const char *const bools[] = {"share-rw", "win2k-install-hack"};
+    static const char *const numbers[] = {"bootindex", "lcyls", "lheads", "lsecs"};
+    static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
+    uint64_t size;
+    int choice;
+    bool on;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        if (!options_get_size(options, sizes[i], 0, &size, error)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(switches); i++) {
+        if (!options_get_enum(options, switches[i], on_off_auto, 0, &choice, error)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(bools); i++) {
+        if (!options_get_bool(options, bools[i], false, &on, error)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (!options_get_uint(options, numbers[i], 0, INT32_MAX, 0, &size, error)) {
+            return false;
+        }
+    }
+    options_get(options, "stats-intervals");
+    return true;
+}
+
+static bool read_u32(Options *options, const char *key, uint32_t max, uint32_t *ret, GError **error)
+{
+    uint64_t value;
+
+    if (!options_get_uint(options, key, 0, max, *ret, &value, error)) {
+        return false;
+    }
+    *ret = (uint32_t)value;
+    return true;
+}
+
+static bool read_block_size(Options *options, const char *key, uint32_t *ret, GError **error)
+{
+    uint64_t size;
+
+    if (!options_get_size(options, key, *ret, &size, error)) {
+        return false;
+    }
+    if (size > 2 * 1024 * 1024) {
+        return error_set(error, "Parameter '%s' expects a value of at most 2 MiB", key);
+    }
+    *ret = (uint32_t)size;
+    return true;
+}
+
+static bool read_identity(Options *options, IdeIdentity *identity, GError **error)
+{
+    identity->serial = options_get(options, "serial");
+    identity->model = options_get(options, "model");
+    identity->firmware = options_get(options, "ver");
+    return options_get_uint(options, "wwn", 0, UINT64_MAX, 0, &identity->wwn, error);
+}
+
+static bool read_ata_config(Options *options, AtaDiskConfig *config, GError **error)
+{
+    static const char *const translations[] = {"auto", "none", "lba", "large", "rechs", NULL};
+    uint32_t rate = 0;
+    int translation;
+
+    if (!read_u32(options, "cyls", 65535, &config->cyls, error) ||
+        !read_u32(options, "heads", 16, &config->heads, error) ||
+        !read_u32(options, "secs", 255, &config->secs, error) ||
+        !options_get_enum(options, "bios-chs-trans", translations, 0, &translation, error) ||
+        !read_block_size(options, "logical_block_size", &config->logical_block_size, error) ||
+        !read_block_size(options, "physical_block_size", &config->physical_block_size, error) ||
+        !read_u32(options, "rotation_rate", 65534, &rate, error)) {
+        return false;
+    }
+    config->translation = (AtaTranslation)translation;
+    config->rotation_rate = (uint16_t)rate;
+    return true;
+}
+
+static bool make_disk(QtestDrive *drive, Options *options, GError **error)
+{
+    static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
+    Backend *backend = drive->backend;
+    AtaDiskConfig ata = {0};
+    int write_cache;
+
+    if (!backend->top) {
+        return error_set(error, "Device needs media, but drive is empty");
+    }
+    if (!read_identity(options, &ata.identity, error) || !read_ata_config(options, &ata, error) ||
+        !read_on_error(options, "rerror", true, &backend->rerror, error) ||
+        !read_on_error(options, "werror", false, &backend->werror, error) ||
+        !options_get_enum(options, "write-cache", on_off_auto, 2, &write_cache, error)) {
+        return false;
+    }
+    backend->writeback = write_cache == 2 ? backend->writeback : write_cache == 0;
+    HardDiskConfig config = {.id = backend_title(backend),
+                             .node = backend->top,
+                             .rerror = backend->rerror,
+                             .werror = backend->werror,
+                             .write_back = backend->writeback};
+    drive->disk = hard_disk_new(&config, error);
+    drive->device = drive->disk ? ata_disk_new(drive->disk, &ata, error) : NULL;
+    return drive->device != NULL;
+}
+
+static bool make_cd(QtestDrive *drive, Options *options, const char *serial, GError **error)
+{
+    Backend *backend = drive->backend;
+    IdeIdentity identity = {0};
+    uint32_t size = 0;
+    int choice;
+    static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
+
+    if (!read_identity(options, &identity, error) ||
+        !read_on_error(options, "rerror", true, &backend->rerror, error) ||
+        !read_on_error(options, "werror", false, &backend->werror, error) ||
+        !options_get_enum(options, "write-cache", on_off_auto, 2, &choice, error) ||
+        !read_block_size(options, "logical_block_size", &size, error) ||
+        !read_block_size(options, "physical_block_size", &size, error)) {
+        return false;
+    }
+    MmcDriveConfig config = {.id = backend_title(backend),
+                             .revision = identity.firmware,
+                             .serial = identity.serial ? identity.serial : serial};
+    drive->mmc = mmc_drive_new(&config);
+    if (backend->top && !mmc_drive_insert(drive->mmc, backend->top, false, error)) {
+        return false;
+    }
+    drive->device = atapi_new(drive->mmc, &identity);
+    return true;
+}
+
+/* QEMU numbers drives by their place, two to a bus. */
+static char *default_serial(const QtestDrive *drive)
+{
+    return g_strdup_printf("QM%05u", 2 * drive->bus + drive->unit + 1);
+}
+
+static void tell_firmware(QtestMachine *machine, const QtestDrive *drive)
+{
+    unsigned number = 2 * drive->bus + drive->unit;
+
+    if (drive->disk && drive->controller == g_ptr_array_index(machine->controllers, 0) && number < 4) {
+        board_set_disk(pc_board(machine->pc), number, ata_disk_geometry(drive->device));
+    }
+}
+
+/* The device of a backend at its place: all but the backend is undone on failure. */
+static bool make_device(QtestMachine *machine, QtestDrive *drive, bool cd, Options *options, GError **error)
+{
+    g_autofree char *serial = default_serial(drive);
+
+    if (!cd && !options_has(options, "serial")) {
+        options_set(options, "serial", serial);
+    }
+    if (check_idle_props(options, error) &&
+        (cd ? make_cd(drive, options, serial, error) : make_disk(drive, options, error)) &&
+        options_check_unused(options, error)) {
+        qtest_machine_add_drive(machine, drive);
+        tell_firmware(machine, drive);
+        return true;
+    }
+    drive->controller = NULL;
+    qtest_drive_free(drive);
+    return false;
+}
+
+static void apply_globals(Options *options, Options *globals, const char *driver)
+{
+    g_autoptr(Options) mine = options_get_sub(globals, driver);
+    g_auto(GStrv) keys = options_keys(mine);
+
+    for (char **key = keys; *key; key++) {
+        if (!options_has(options, *key)) {
+            options_set(options, *key, options_get(mine, *key));
+        }
+    }
+}
+
+bool drive_add(QtestMachine *machine, QtestDriveSpec *spec, Options *globals, GError **error)
+{
+    const char *driver = spec->cd ? "ide-cd" : "ide-hd", *id = options_get(spec->options, "id");
+    unsigned units =
+        machine->controllers->len ? qtest_controller_units(g_ptr_array_index(machine->controllers, 0)) : 1;
+    g_autofree char *name = id           ? g_strdup(id)
+                            : !spec->ide ? g_strdup_printf("none%u", spec->unit)
+                            : units > 1  ? g_strdup_printf("ide%u-%s%u", spec->bus, driver + 4, spec->unit)
+                                         : g_strdup_printf("ide%u-%s0", spec->bus, driver + 4);
+    g_autofree char *path =
+        g_strdup_printf("/machine/unattached/device[%u]", FIRST_BUILT_IN + machine->built_in);
+
+    Backend *backend = add_backend(machine, spec, name, error);
+    if (!backend || !spec->ide) {
+        return backend != NULL;
+    }
+    g_autoptr(Options) props = options_new();
+    apply_globals(props, globals, driver);
+    QtestDrive *drive = g_new0(QtestDrive, 1);
+    drive->backend = backend;
+    drive->controller = g_ptr_array_index(machine->controllers, 0);
+    drive->bus = spec->bus;
+    drive->unit = spec->unit;
+    backend_attach(backend, driver, NULL, path);
+    machine->built_in++;
+    return make_device(machine, drive, spec->cd, props, error);
+}
+
+/* What drive= names: a -drive without a device, or a node. */
+static Backend *claim_backend(QtestMachine *machine, const char *driver, const char *name, bool *ret_new,
+                              GError **error)
+{
+    Backend *backend = name && name[0] ? backend_find(machine->monitor, name) : NULL;
+    BlockNode *node = name && name[0] && !backend ? block_find(name) : NULL;
+
+    *ret_new = !backend;
+    if (backend && backend->qdev) {
+        error_set(error, "Drive '%s' is already in use by another device", name);
+        return NULL;
+    }
+    if (backend) {
+        return backend;
+    }
+    if (name && name[0] && !node) {
+        error_set(error, "Property '%s.drive' can't find value '%s'", driver, name);
+        return NULL;
+    }
+    backend = backend_new(machine->monitor, NULL, error);
+    if (backend && !backend_set_node(backend, node, error)) {
+        backend_remove(backend);
+        backend = NULL;
+    }
+    return backend;
+}
+
+bool drive_add_device(QtestMachine *machine, Options *options, Options *globals, GError **error)
+{
+    g_autofree char *driver = g_strdup(options_get(options, "driver"));
+    g_autofree char *id = g_strdup(options_get(options, "id"));
+    const char *name = options_get(options, "drive");
+    bool cd = !strcmp(driver, "ide-cd"), is_new;
+    QtestDrive place = {0};
+
+    apply_globals(options, globals, driver);
+    if (id && backend_find_device(machine->monitor, id)) {
+        return error_set(error, "Duplicate ID '%s' for device", id);
+    }
+    if (!find_place(machine, options, &place, error)) {
+        return false;
+    }
+    if (!cd && !(name && name[0])) {
+        return error_set(error, "No drive specified");
+    }
+    place.backend = claim_backend(machine, driver, name, &is_new, error);
+    if (!place.backend) {
+        return false;
+    }
+    g_autofree char *path = id ? g_strdup_printf("/machine/peripheral/%s", id)
+                               : g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous);
+    machine->anonymous += !id;
+    Backend *backend = place.backend;
+    backend_attach(backend, driver, id, path);
+    if (make_device(machine, g_memdup2(&place, sizeof place), cd, options, error)) {
+        return true;
+    }
+    if (is_new) {
+        backend_remove(backend);
+    } else {
+        g_clear_pointer(&backend->qdev, g_free);
+        g_clear_pointer(&backend->id, g_free);
+        g_clear_pointer(&backend->type, g_free);
+    }
+    return false;
+}

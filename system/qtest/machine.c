@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "system/qtest/machine.h"
+#include <string.h>
+#include "block/secret-object.h"
+#include "util/error.h"
+
+static const char *machine_status(void *opaque)
+{
+    return ((QtestMachine *)opaque)->status;
+}
+
+static bool machine_is_running(void *opaque)
+{
+    return !strcmp(((QtestMachine *)opaque)->status, "running");
+}
+
+void qtest_machine_stop(QtestMachine *machine, const char *status)
+{
+    if (machine_is_running(machine)) {
+        machine->status = status;
+        monitor_event(machine->monitor, "STOP", NULL);
+    }
+}
+
+/* Requests that were kept because of an error are tried again. */
+void qtest_machine_cont(QtestMachine *machine)
+{
+    if (machine_is_running(machine)) {
+        return;
+    }
+    machine->status = "running";
+    monitor_event(machine->monitor, "RESUME", NULL);
+    for (guint i = 0; i < machine->drives->len; i++) {
+        QtestDrive *drive = g_ptr_array_index(machine->drives, i);
+        drive->backend->io_status = BACKEND_IO_OK;
+        if (drive->disk) {
+            hard_disk_resume(drive->disk);
+        }
+    }
+}
+
+static void machine_stop(void *opaque)
+{
+    qtest_machine_stop(opaque, "paused");
+}
+
+static bool machine_cont(void *opaque, GError **error)
+{
+    QtestMachine *machine = opaque;
+
+    if (!strcmp(machine->status, "inmigrate")) {
+        return error_set(error, "Guest is waiting for an incoming migration");
+    }
+    qtest_machine_cont(machine);
+    return true;
+}
+
+static void machine_reset(void *opaque)
+{
+    QtestMachine *machine = opaque;
+    JsonObject *data = json_object_new();
+
+    pc_reset(machine->pc);
+    json_object_set_boolean_member(data, "guest", false);
+    json_object_set_string_member(data, "reason", "host-qmp-system-reset");
+    monitor_event(machine->monitor, "RESET", data);
+}
+
+static void machine_quit(void *opaque)
+{
+    QtestMachine *machine = opaque;
+    JsonObject *data = json_object_new();
+
+    json_object_set_boolean_member(data, "guest", false);
+    json_object_set_string_member(data, "reason", "host-qmp-quit");
+    monitor_event(machine->monitor, "SHUTDOWN", data);
+    g_main_loop_quit(machine->loop);
+}
+
+static const MonitorMachine monitor_ops = {
+    .status = machine_status,
+    .is_running = machine_is_running,
+    .stop = machine_stop,
+    .cont = machine_cont,
+    .reset = machine_reset,
+    .quit = machine_quit,
+};
+
+void qtest_drive_free(QtestDrive *drive)
+{
+    QtestController *controller = drive->controller;
+
+    if (controller && controller->ide) {
+        pci_ide_detach(controller->ide, drive->bus, drive->unit);
+    } else if (controller) {
+        ahci_detach(controller->ahci, drive->bus);
+    }
+    drive->backend->mmc = NULL;
+    drive->backend->disk = NULL;
+    ide_device_free(drive->device);
+    hard_disk_free(drive->disk);
+    mmc_drive_free(drive->mmc);
+    g_free(drive);
+}
+
+static void drive_free(gpointer data)
+{
+    qtest_drive_free(data);
+}
+
+static void controller_free(gpointer data)
+{
+    QtestController *controller = data;
+
+    if (controller->own) {
+        pci_ide_free(controller->ide);
+        ahci_free(controller->ahci);
+    }
+    g_free(controller->id);
+    g_free(controller);
+}
+
+static void group_free(gpointer data)
+{
+    throttle_group_unref(data);
+}
+
+QtestMachine *qtest_machine_new(PcModel model, uint64_t ram_size, GError **error)
+{
+    Pc *pc = pc_new(model, ram_size, error);
+
+    if (!pc) {
+        return NULL;
+    }
+    QtestMachine *machine = g_new0(QtestMachine, 1);
+    machine->pc = pc;
+    machine->status = "running";
+    machine->monitor = monitor_new(&monitor_ops, machine);
+    machine->controllers = g_ptr_array_new_with_free_func(controller_free);
+    machine->drives = g_ptr_array_new_with_free_func(drive_free);
+    machine->groups = g_ptr_array_new_with_free_func(group_free);
+    machine->loop = g_main_loop_new(NULL, false);
+    if (model != PC_NONE) {
+        qtest_machine_add_controller(machine, "ide", pc_ide(pc), pc_ahci(pc));
+    }
+    return machine;
+}
+
+/* The PC goes before the controllers that were added, whose functions it names. */
+void qtest_machine_free(QtestMachine *machine)
+{
+    if (machine) {
+        g_ptr_array_unref(machine->drives);
+        monitor_free(machine->monitor);
+        pc_free(machine->pc);
+        g_ptr_array_unref(machine->controllers);
+        g_ptr_array_unref(machine->groups);
+        secret_object_clear();
+        g_main_loop_unref(machine->loop);
+        g_free(machine);
+    }
+}
+
+unsigned qtest_controller_buses(const QtestController *controller)
+{
+    return controller->ide ? 2 : QTEST_AHCI_BUSES;
+}
+
+unsigned qtest_controller_units(const QtestController *controller)
+{
+    return controller->ide ? 2 : 1;
+}
+
+QtestController *qtest_machine_add_controller(QtestMachine *machine, const char *id, PciIde *ide,
+                                              AhciController *ahci)
+{
+    QtestController *controller = g_new0(QtestController, 1);
+
+    controller->id = g_strdup(id);
+    controller->ide = ide;
+    controller->ahci = ahci;
+    controller->own = (!ide || ide != pc_ide(machine->pc)) && (!ahci || ahci != pc_ahci(machine->pc));
+    g_ptr_array_add(machine->controllers, controller);
+    return controller;
+}
+
+QtestController *qtest_machine_find_controller(QtestMachine *machine, const char *id)
+{
+    for (guint i = 0; i < machine->controllers->len; i++) {
+        QtestController *controller = g_ptr_array_index(machine->controllers, i);
+        if (!g_strcmp0(controller->id, id)) {
+            return controller;
+        }
+    }
+    return NULL;
+}
+
+QtestDrive *qtest_machine_drive_at(QtestMachine *machine, const QtestController *controller, unsigned bus,
+                                   unsigned unit)
+{
+    for (guint i = 0; i < machine->drives->len; i++) {
+        QtestDrive *drive = g_ptr_array_index(machine->drives, i);
+        if (drive->controller == controller && drive->bus == bus && drive->unit == unit) {
+            return drive;
+        }
+    }
+    return NULL;
+}
+
+static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque)
+{
+    QtestMachine *machine = opaque;
+
+    for (guint i = 0; i < machine->drives->len; i++) {
+        QtestDrive *drive = g_ptr_array_index(machine->drives, i);
+        if (drive->disk == disk) {
+            backend_io_error(drive->backend, op, error, action);
+        }
+    }
+    if (action == HARD_DISK_STOP) {
+        qtest_machine_stop(machine, "io-error");
+    }
+}
+
+static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
+{
+    backend_tray_moved(opaque, open);
+}
+
+void qtest_machine_add_drive(QtestMachine *machine, QtestDrive *drive)
+{
+    QtestController *controller = drive->controller;
+
+    drive->backend->mmc = drive->mmc;
+    drive->backend->disk = drive->disk;
+    if (drive->disk) {
+        hard_disk_on_failed(drive->disk, on_failed, machine);
+    } else {
+        mmc_drive_on_tray_moved(drive->mmc, on_tray_moved, drive->backend);
+    }
+    if (controller->ide) {
+        pci_ide_attach(controller->ide, drive->bus, drive->unit, drive->device);
+    } else {
+        ahci_attach(controller->ahci, drive->bus, drive->device);
+    }
+    g_ptr_array_add(machine->drives, drive);
+}

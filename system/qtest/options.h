@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * QEMU's command line for the machine behind `-accel qtest`: QEMU's meaning where the option concerns it;
+ * what concerns displays, sound, networks and the like is taken and has no effect. Loop thread.
+ */
+#ifndef SPINDLE_SYSTEM_QTEST_OPTIONS_H
+#define SPINDLE_SYSTEM_QTEST_OPTIONS_H
+
+#include "system/qtest/machine.h"
+#include "system/qtest/server.h"
+
+/* What is asked for besides the machine itself. */
+typedef struct QtestSettings {
+    char *qtest, *qtest_log, *pidfile;
+    char *incoming; /* NULL: none */
+    bool paused;    /* -S */
+    Chardev *qtest_chardev;
+} QtestSettings;
+
+/* True when `-accel qtest` or `accel=qtest` is there; argv without argv[0]. */
+bool qtest_options_wanted(const char *const *argv);
+
+/* The machine with its drives and monitors, nothing connected yet. NULL and an error that begins with the
+ * option. */
+QtestMachine *qtest_options_build(const char *const *argv, QtestSettings *ret_settings, GError **error);
+void qtest_settings_clear(QtestSettings *settings);
+
+#endif
