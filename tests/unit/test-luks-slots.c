@@ -210,6 +210,37 @@ static void test_info(gconstpointer format)
                     strstr(format, "version=1") ? 4096 : 32768);
 }
 
+/* Header and payload apart. */
+static void test_detached(gconstpointer format_text)
+{
+    GError *error = NULL;
+    luks_test_random_file("plain", PAYLOAD, 43);
+    luks_test_must(NULL, "rm -f d.hdr d.img; touch d.hdr d.img");
+    g_autofree char *header_text = g_strdup_printf("driver=file,filename=%s/d.hdr", luks_test_folder());
+    g_autofree char *file_text = g_strdup_printf("driver=file,filename=%s/d.img", luks_test_folder());
+    g_autoptr(Options) options = options_parse(format_text, NULL, &error);
+    options_set(options, "pbkdf", "pbkdf2");
+    options_set(options, "pbkdf-iterations", "1000");
+    g_autoptr(LuksFormat) format = luks_format_parse(options, &error);
+    g_assert_no_error(error);
+    g_autoptr(Secret) passphrase = secret(LUKS_TEST_PASSPHRASE);
+    BlockNode *header = open_node(header_text), *file = open_node(file_text);
+    luks_create(file, header, format, passphrase, PAYLOAD, &error);
+    g_assert_no_error(error);
+    block_unref(header);
+    luks_test_close(file);
+    g_autofree char *more =
+        g_strdup_printf(",header.driver=file,header.filename=%s/d.hdr", luks_test_folder());
+    BlockNode *node = luks_test_open("d.img", more);
+    g_assert_cmpuint(block_info(node)->size, ==, PAYLOAD);
+    luks_test_store(node, 0, "plain");
+    luks_test_close(node);
+    luks_test_must(LUKS_TEST_PASSPHRASE, "cryptsetup open --test-passphrase --header d.hdr d.img -d -");
+    node = luks_test_open("d.img", more);
+    luks_test_compare(node, 0, "plain");
+    luks_test_close(node);
+}
+
 /* A write that fails leaves the old passphrase good: for each Nth operation below. */
 static void test_change_fault(gconstpointer format)
 {
@@ -279,6 +310,7 @@ int main(int argc, char **argv)
     add("erase-wipes", test_erase_wipes, false);
     add("with-cryptsetup", test_with_cryptsetup, false);
     add("info", test_info, true);
+    add("detached", test_detached, true);
     int status = g_test_run();
     luks_test_end();
     return status;
