@@ -410,7 +410,12 @@ static void test_out_of_descriptors(void)
     struct rlimit old, none;
     int held[64];
     unsigned n = 0, turns = 0;
+    const char *preload = g_getenv("LD_PRELOAD");
 
+    if (preload && strstr(preload, "vgpreload")) {
+        g_test_skip("valgrind accepts such a client itself, and closes it");
+        return;
+    }
     vfu_fixture_setup(&f, VFU_DMA_MODE_MESSAGE, true);
     g_clear_pointer(&f.client, vfu_client_free);
     while (vfu_server_is_connected(f.server)) {
