@@ -12,6 +12,7 @@
 
 #define SLACK        (128 * 1024)        /* a reader may skip, or come out of order, so far */
 #define SMALL        (128 * 1024)        /* up to here a run may be a small file */
+#define BRISK        ((uint64_t)1 << 20) /* up to here a window is twice its run */
 #define AHEAD_JOB    ((uint64_t)1 << 20) /* bytes of the longest job */
 #define STRIDE_MAX   (64 * 1024 * 1024)
 #define STRIDES_MIN  3
@@ -36,7 +37,8 @@ static CacheStream *stream_find(BlockCache *cache, uint64_t offset)
 
 static uint64_t stream_window(const BlockCache *cache, const CacheStream *s)
 {
-    const uint64_t window = s->consumed <= SMALL ? s->consumed * 2 : s->consumed * 8;
+    /* What is wasted at the end of a run is no more than what the run had. */
+    const uint64_t window = MAX(MIN(s->consumed * 2, BRISK), s->consumed);
     return MIN(window, cache->config.readahead);
 }
 
@@ -45,7 +47,7 @@ static void stream_extend(BlockCache *cache, CacheStream *s)
 {
     const uint64_t window = stream_window(cache, s);
     const uint64_t limit = MIN(s->next + window, cache->size);
-    const uint64_t piece = MIN(MAX(window / 8, CACHE_CHUNK), AHEAD_JOB);
+    const uint64_t piece = MIN(MAX(window / 4, CACHE_CHUNK), AHEAD_JOB);
     s->front = align_down(MAX(s->front, s->next), CACHE_GRANULE);
     while (s->front < limit && (limit - s->front >= piece || limit == cache->size)) {
         if (!cache_is_missing(cache, s->front)) {
@@ -101,6 +103,15 @@ static void drop_stale(BlockCache *cache)
             cache_job_free(job);
         }
     }
+}
+
+uint64_t cache_generous_end(BlockCache *cache, uint64_t end)
+{
+    const CacheCounts *c = &cache->counts;
+    if (!cache->config.readahead || c->fetched + CACHE_CHUNK > 2 * c->served + 2 * CACHE_CHUNK) {
+        return end;
+    }
+    return MIN(align_up(end + CACHE_CHUNK / 2, CACHE_CHUNK), cache->size);
 }
 
 void cache_plan(BlockCache *cache)

@@ -14,6 +14,7 @@
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 2000
 #define WISH_MAX_MS    60000 /* a server's Retry-After counts up to here */
+#define TELL_US        500000
 #define FILL_BYTES     (1024 * 1024)
 #define FILL_IDLE_US   200000 /* no reader for so long: time to fetch the rest */
 #define STACK_BYTES    (256 * 1024)
@@ -172,17 +173,20 @@ static bool job_put(void *sink, const void *data, size_t bytes)
     return true;
 }
 
-/* People hear of what did not pass at the second try. With the lock held. */
-static void note_outage(BlockCache *cache, const CacheFailure *failure, bool again)
+/* People hear of what did not pass at the second try or in a while, and of what will not. With the lock held.
+ */
+static void note_outage(BlockCache *cache, const CacheFailure *failure, bool again, bool last)
 {
+    const int64_t now = cache_now_us();
     cache->counts.failures++;
     if (!cache->outage_since) {
-        cache->outage_since = cache_now_us();
+        cache->outage_since = now;
         cache->counts.outages++;
     }
-    if (!cache->outage_told && (again || failure->final)) {
+    if (last ? !cache->final_told : again && !cache->outage_told && now - cache->outage_since > TELL_US) {
         cache->outage_told = true;
-        log_warn("%s: %s; %s", cache->name, failure->text, failure->final ? "giving up" : "trying again");
+        cache->final_told = last;
+        log_warn("%s: %s; %s", cache->name, failure->text, last ? "giving up" : "trying again");
     }
 }
 
@@ -196,7 +200,7 @@ static void note_success(BlockCache *cache)
                  (cache_now_us() - cache->outage_since) / (double)G_USEC_PER_SEC);
     }
     cache->outage_since = 0;
-    cache->outage_told = false;
+    cache->outage_told = cache->final_told = false;
     pthread_cond_broadcast(&cache->pause);
 }
 
@@ -246,8 +250,9 @@ static void job_run(CacheJob *job)
         }
         ret = ret < 0 ? ret : -EIO;
         trace(cache_retry, cache->name, job->pos, ret, tries, failure.text);
-        note_outage(cache, &failure, tries > 0);
-        if (failure.final || tries >= cache->config.retries || (tries > 0 && is_unwanted(cache, job))) {
+        const bool last = failure.final || tries >= cache->config.retries;
+        note_outage(cache, &failure, tries > 0, last);
+        if (last || (tries > 0 && is_unwanted(cache, job))) {
             break;
         }
         back_off(cache, tries++, failure.delay_ms);

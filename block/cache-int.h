@@ -78,7 +78,7 @@ struct BlockCache {
     pthread_cond_t pause; /* threads between two tries */
     pthread_cond_t gone;
     int64_t outage_since; /* us; 0: the source answers */
-    bool outage_told;
+    bool outage_told, final_told;
     uint64_t fill_pos;
     int64_t last_read; /* us */
 
@@ -117,6 +117,10 @@ uint64_t cache_missing_end(BlockCache *cache, uint64_t pos, uint64_t end);
 bool cache_is_missing(BlockCache *cache, uint64_t pos);
 /* Starts threads for queued jobs. */
 void cache_kick(BlockCache *cache);
+
+/* How far a read up to `end` may be fetched at once. A round trip costs more than the rest of the chunk, in
+ * which the next small read often lies (directories); but all in all no more than twice of what was read. */
+uint64_t cache_generous_end(BlockCache *cache, uint64_t end);
 
 /* A reader wants this; asks for what may come next. `now`: the caller must not block on the file. */
 void cache_note_read(BlockCache *cache, uint64_t offset, uint64_t bytes, bool now);

@@ -215,7 +215,7 @@ int block_cache_preadv(BlockCache *cache, uint64_t offset, uint64_t bytes, const
     pthread_mutex_lock(&cache->lock);
     /* The reader's own bytes come before those that it may want later. */
     if (!cache_has(cache, pos) && cache_is_missing(cache, pos)) {
-        cache_job_new(cache, JOB_READER, pos, cache_missing_end(cache, pos, end));
+        cache_job_new(cache, JOB_READER, pos, cache_missing_end(cache, pos, cache_generous_end(cache, end)));
     }
     cache_note_read(cache, offset, bytes, false);
     cache_kick(cache);

@@ -23,6 +23,7 @@ static const BlockDriver *const drivers[] = {
     &block_driver_https,
     &block_driver_luks,
     &block_driver_mem,
+    &block_driver_nbd,
     &block_driver_null_co,
     &block_driver_raw,
     &block_driver_throttle,

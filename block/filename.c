@@ -4,6 +4,7 @@
  */
 #include "block/block-int.h"
 #include "block/host-cdrom-device.h"
+#include "block/nbd.h"
 #include "util/error.h"
 #include <string.h>
 #include <sys/stat.h>
@@ -92,6 +93,9 @@ Options *block_options_from_filename(const char *filename, GError **error)
     if (!driver) {
         error_set(error, "Unknown protocol '%s'", protocol);
         return NULL;
+    }
+    if (!strcmp(driver->name, "nbd")) {
+        return nbd_options_from_filename(filename, error);
     }
     if (g_strv_contains(url_drivers, driver->name)) {
         Options *options = options_new();

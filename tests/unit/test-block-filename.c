@@ -30,6 +30,8 @@ static const NameCase cases[] = {
     {"http", "http://host/a%20b?c:d", "http", "http://host/a%20b?c:d", NULL},
     {"https", "https://u:p@host/x", "https", "https://u:p@host/x", NULL},
     {"ftp", "ftp://host/x", "ftp", "ftp://host/x", NULL},
+    {"nbd-without-port", "nbd:host", NULL, NULL, "The nbd address 'host' needs a host and a port"},
+    {"nbd-url-without-host", "nbd:///x", NULL, NULL, "Invalid NBD URL 'nbd:///x'"},
     {"unknown", "foo:bar", NULL, NULL, "Unknown protocol 'foo'"},
     {"unknown-format", "raw:x", NULL, NULL, "Unknown protocol 'raw'"},
     {"case-counts", "FILE:x", NULL, NULL, "Unknown protocol 'FILE'"},

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Exports of real NBD servers: nbdkit with its fault filters, the engine's qemu-nbd."""
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "vm", "lib")]
+from guest import engine
+from tap import Tap
+
+BUILD = os.environ.get("SPINDLE_BUILD") or os.path.join(HERE, "..", "..", "build")
+IMG = os.path.join(BUILD, "tools", "spindle-img")
+IO = os.path.join(BUILD, "tools", "spindle-io")
+folder = tempfile.mkdtemp(prefix="spindle-nbd-")
+DISC = os.path.join(folder, "disc.iso")
+CONTENT = random.Random(8).randbytes(9 * 1000 * 1000) + bytes(4 << 20) + b"end" * 171
+SUM = hashlib.sha256(CONTENT).hexdigest()
+with open(DISC, "wb") as f:
+    f.write(CONTENT)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    def __init__(self, *command, ready):
+        self.command, self.ready = command, ready
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 10
+        while not self.ready() and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def listening(port):
+    def ready():
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) == 0
+    return ready
+
+
+def nbdkit(*args, path=None):
+    path = path or os.path.join(folder, "n%d.sock" % random.randrange(1 << 30))
+    server = Server("nbdkit", "-f", "-U", path, "-r", *args, ready=lambda: os.path.exists(path))
+    server.path = path
+    return server
+
+
+def run(*command, timeout=60):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          errors="replace", timeout=timeout)
+    return done.returncode, done.stdout, done.stderr
+
+
+def copy(*image):
+    out = os.path.join(folder, "out")
+    status, text, errors = run(IMG, "convert", "-O", "raw", *image, out)
+    if status:
+        return None, text + errors
+    with open(out, "rb") as f:
+        return hashlib.sha256(f.read(len(CONTENT))).hexdigest(), text + errors
+
+
+def same(tap, name, *image):
+    got, why = copy(*image)
+    tap.ok(got == SUM, name, why, got)
+
+
+def refused(tap, name, message, *image):
+    got, why = copy(*image)
+    tap.ok(got is None and message in why, name, why)
+
+
+def test_forms(tap):
+    server = nbdkit("file", DISC)
+    port = free_port()
+    tcp = Server("nbdkit", "-f", "-p", str(port), "-i", "127.0.0.1", "-r", "-e", "disc", "file", DISC, ready=listening(port))
+    same(tap, "nbd+unix", "nbd+unix:///?socket=" + server.path)
+    same(tap, "nbd:unix:", "nbd:unix:" + server.path)
+    same(tap, "nbd://", "nbd://127.0.0.1:%d/disc" % port)
+    same(tap, "nbd:HOST:PORT", "nbd:127.0.0.1:%d:exportname=disc" % port)
+    same(tap, "json", 'json:{"driver":"nbd","server":{"type":"inet","host":"127.0.0.1","port":"%d"},"export":"disc"}' % port)
+    same(tap, "options of unix", "--image-opts", "driver=nbd,server.type=unix,server.path=%s,export=disc" % server.path)
+    same(tap, "old options", "--image-opts", "driver=nbd,host=127.0.0.1,port=%d" % port)
+    same(tap, "driver=cache above it without a cache of its own", "--image-opts",
+         "driver=cache,file.driver=nbd,file.cache-size=0,file.readahead=0,file.server.type=unix,file.server.path=" + server.path)
+    status, text, errors = run(IMG, "info", "nbd:unix:" + server.path)
+    tap.ok("(%d bytes)" % len(CONTENT) in text, "info: the size", text, errors)
+    server.stop()
+    tcp.stop()
+
+
+def test_refusals(tap):
+    refused(tap, "nobody there", "Failed to connect to '127.0.0.1:1'", "nbd://127.0.0.1:1")
+    refused(tap, "no such socket", "Failed to connect to", "nbd:unix:/nonexistent")
+    refused(tap, "no address", "NBD server address missing", "--image-opts", "driver=nbd")
+    refused(tap, "no port", "needs a host and a port", "nbd:host")
+    refused(tap, "no socket", "Invalid NBD URL", "nbd+unix:///x")
+    refused(tap, "no host", "Invalid NBD URL", "nbd:///x")
+    refused(tap, "unknown type", "Parameter 'server.type'", "--image-opts", "driver=nbd,server.type=fd")
+    server = Server(engine("qemu-nbd"), "-t", "-r", "-f", "raw", "-x", "known", "-k", os.path.join(folder, "q0.sock"), DISC,
+                    ready=lambda: os.path.exists(os.path.join(folder, "q0.sock")))
+    refused(tap, "no such export", "export", "nbd:unix:%s/q0.sock:exportname=unknown" % folder)
+    server.stop()
+
+
+def test_qemu(tap):
+    path = os.path.join(folder, "q.sock")
+    server = Server(engine("qemu-nbd"), "-t", "-r", "-f", "raw", "-e", "1", "-k", path, DISC, ready=lambda: os.path.exists(path))
+    same(tap, "qemu-nbd, which takes one connection", "nbd:unix:" + path)
+    server.stop()
+
+
+def test_faults(tap):
+    for name, args in (
+            ("every fifth read fails", ["--filter=error", "error-pread=EIO", "error-pread-rate=20%"]),
+            ("slow to answer", ["--filter=delay", "rdelay=50ms"]),
+            ("of 4 MB/s", ["--filter=rate", "rate=32M"]),
+            ("out of order", ["--filter=delay", "rdelay=5ms", "--threads=16"]),
+            ("without structured replies", ["--no-sr"])):
+        first = [a for a in args if a.startswith("-")]
+        server = nbdkit(*first, "file", DISC, *[a for a in args if not a.startswith("-")])
+        same(tap, "a server " + name, "nbd:unix:" + server.path)
+        server.stop()
+
+
+def test_restart(tap):
+    server = nbdkit("--filter=rate", "file", DISC, "rate=16M")
+    out = os.path.join(folder, "restart")
+    process = subprocess.Popen([IMG, "convert", "-O", "raw", "nbd:unix:" + server.path, out], stderr=subprocess.PIPE,
+                               text=True)
+    time.sleep(1)
+    server.stop()
+    os.unlink(server.path)
+    time.sleep(1.5)
+    server.start()
+    _, errors = process.communicate(timeout=60)
+    with open(out, "rb") as f:
+        tap.ok(process.returncode == 0 and hashlib.sha256(f.read()).hexdigest() == SUM, "server restarted in the middle", errors)
+    tap.ok("works again after" in errors, "it is told", errors)
+    server.stop()
+
+
+def test_other_size(tap):
+    server = nbdkit("--filter=rate", "file", DISC, "rate=16M")
+    process = subprocess.Popen([IMG, "convert", "-O", "raw", "nbd:unix:" + server.path, os.path.join(folder, "other")],
+                               stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    server.stop()
+    os.unlink(server.path)
+    other = nbdkit("memory", "1M", path=server.path)
+    _, errors = process.communicate(timeout=60)
+    tap.ok(process.returncode != 0 and "another size" in errors, "another export in its place is refused", errors)
+    other.stop()
+
+
+def test_hang(tap):
+    server = nbdkit("file", DISC)
+    process = subprocess.Popen([IO, "-r", "--image-opts", "-c", "sleep 1000", "-c", "read 8M 4k",
+                                "driver=nbd,deadline=2,read-only=on,server.type=unix,server.path=" + server.path],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    time.sleep(0.5)
+    server.process.send_signal(signal.SIGSTOP)
+    start = time.monotonic()
+    text, _ = process.communicate(timeout=30)
+    took = time.monotonic() - start
+    tap.ok("timed out" in text and took < 6, "a server that hangs: a read ends at the deadline", text, "%.1f s" % took)
+    server.process.send_signal(signal.SIGCONT)
+    server.stop()
+
+
+def test_holes(tap):
+    server = nbdkit("data", "@1048576 1 @4194303 0", "size=4194304")
+    status, text, errors = run(IMG, "map", "--output=json", "nbd:unix:" + server.path)
+    tap.ok(status == 0 and '"zero": true' in text and '"zero": false' in text, "holes are told", text, errors)
+    server.stop()
+
+
+with Tap() as tap:
+    try:
+        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
+            test(tap)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
