@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * In the module: the bulk cipher, on libgcrypt (the fastest in Debian 12 by tests/bench/cipher-libs.c:
+ * In the module: the bulk cipher, on libgcrypt (the fastest in Debian 12 by tests/bench/cipher-rate.c:
  * setting an IV costs it 11 ns where OpenSSL 3.0 takes 98).
  *
  * A libgcrypt handle holds a key schedule and the IV, so it serves one thread at a time. A LuksCipher keeps a
@@ -303,8 +303,7 @@ void luksmod_cipher_free(LuksCipher *cipher)
     g_free(cipher);
 }
 
-/* The IV of the sector at `n` units of 512 bytes, as dm-crypt makes it (dm-crypt.c, "IV generation methods").
- */
+/* The IV of the sector at `n` units of 512 bytes, as the kernel's dm-crypt makes it. */
 static gcry_error_t iv_make(const LuksCipher *cipher, CipherContext *context, uint64_t n, uint8_t *iv)
 {
     memset(iv, 0, IV_BYTES);

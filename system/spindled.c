@@ -32,8 +32,8 @@ typedef struct Daemon {
     GMainLoop *loop;
     Machine *machine;
     Lifeline *lifeline; /* NULL: started by hand */
-    const char *pidfile;
-    char *pidfile_written; /* absolute; NULL: none yet */
+    const char *pidfile_path;
+    PidFile *pidfile; /* NULL: none yet */
     bool daemonize;
     bool sandbox;
     Daemonizer daemonizer;
@@ -78,7 +78,7 @@ static bool read_switch(Daemon *daemon, const DriveOption *option, GError **erro
         daemon->daemonize = true;
         return true;
     case DRIVE_OPTION_PIDFILE:
-        daemon->pidfile = option->arg;
+        daemon->pidfile_path = option->arg;
         return true;
     case DRIVE_OPTION_TRACE:
         return trace_parse(option->arg, error);
@@ -213,9 +213,12 @@ static bool open_up(Daemon *daemon)
         report(daemon, controller_option(daemon, failed), error);
         return false;
     }
-    if (daemon->pidfile && !pidfile_write(daemon->pidfile, &daemon->pidfile_written, &error)) {
-        report(daemon, NULL, error);
-        return false;
+    if (daemon->pidfile_path) {
+        daemon->pidfile = pidfile_new(daemon->pidfile_path, &error);
+        if (!daemon->pidfile) {
+            report(daemon, NULL, error);
+            return false;
+        }
     }
     if (daemon->sandbox && !sandbox_enter(&error)) {
         report(daemon, NULL, error);
@@ -237,10 +240,7 @@ static void run(Daemon *daemon)
 static void clean_up(Daemon *daemon)
 {
     g_clear_pointer(&daemon->machine, machine_free);
-    if (daemon->pidfile_written) {
-        unlink(daemon->pidfile_written);
-        g_free(daemon->pidfile_written);
-    }
+    g_clear_pointer(&daemon->pidfile, pidfile_free);
     g_clear_pointer(&daemon->lifeline, lifeline_free);
     if (!block_shutdown(CLOSE_TIMEOUT_MS)) {
         /* A source hangs in the kernel; nothing was written that would be lost. */

@@ -77,6 +77,52 @@ def check_daemon(tap, place):
     tap.ok(not place.leftovers(), "--daemonize: after a mistake nothing is left")
 
 
+def check_pidfile(tap, place):
+    path = place.write("pid", b"4711 and more text\n")
+    process = place.start("spindled", "--pidfile", path, "--vfio-user", place.tmp + "/s", "--device", "ide-cd")
+    place.wait_for(lambda: connects(place.tmp + "/s"), "socket")
+    place.wait_for(lambda: os.path.getsize(path) < 10, "pidfile")
+    status, _, err = place.run("spindled", "--pidfile", path, "--vfio-user", place.tmp + "/t", "--device", "ide-cd")
+    tap.equal((status, err), (1, "spindled: cannot lock PID file '%s': Resource temporarily unavailable\n" % path),
+              "--pidfile: another process's is refused")
+    with open(path) as f:
+        tap.equal(f.read(), "%d\n" % process.pid, "--pidfile: and stays as it is")
+    os.unlink(path)
+    place.write("pid", b"of another program")
+    process.terminate()
+    process.wait(10)
+    tap.ok(os.path.exists(path), "--pidfile: a file that took its place stays")
+    os.unlink(path)
+
+    # What is no file, such as /dev/null, was there before and has to stay.
+    os.mkfifo(path)
+    status, _, err = place.run("spindled", "--pidfile", path, "--vfio-user", place.tmp + "/s", timeout=10)
+    tap.equal((status, err), (1, "spindled: cannot create PID file '%s': No such device or address\n" % path),
+              "--pidfile: a FIFO that nobody reads is not waited for")
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    process = place.start("spindled", "--pidfile", path, "--vfio-user", place.tmp + "/s", "--device", "ide-cd")
+    place.wait_for(lambda: connects(place.tmp + "/s"), "socket")
+    place.wait_for(lambda: status_of(process.pid)["Seccomp"] == "2", "start")
+    process.terminate()
+    process.wait(10)
+    tap.equal(os.read(reader, 100), b"%d\n" % process.pid, "--pidfile: a FIFO gets the text")
+    tap.ok(os.path.exists(path), "--pidfile: and is not removed")
+    os.close(reader)
+    os.unlink(path)
+    tap.ok(not place.leftovers(), "--pidfile: nothing is left", *place.leftovers())
+
+
+def check_modules(tap, place):
+    """Built programs find the modules that were built with them: opening gets as far as the source."""
+    status, _, err = place.run("spindled", "--blockdev", "driver=http,node-name=h,read-only=on,url=http://127.0.0.1:1/x.iso")
+    tap.ok(status == 1 and "Failed to connect" in err or "refused" in err, "the module for URLs is found", err)
+    status, _, err = place.run("spindled", "--object", "secret,id=s,data=x", "--blockdev",
+                               "driver=luks,node-name=l,key-secret=s,file.driver=file,file.filename=a.iso,read-only=on")
+    tap.ok(status == 1 and "module" not in err and "LUKS" in err, "the module for encrypted images is found", err)
+    status, _, err = place.run("spindle", "-cdrom", "http://127.0.0.1:1/x.iso")
+    tap.ok(status == 1 and "module" not in err, "the emulator command line's drive process finds it", err)
+
+
 def check_sockets(tap, place):
     path = os.path.join(place.tmp, "s")
     with socket.socket(socket.AF_UNIX) as stale:
@@ -163,6 +209,8 @@ with Tap() as tap, Place() as place:
     check_end(tap, place, signal.SIGTERM)
     check_end(tap, place, signal.SIGINT)
     check_daemon(tap, place)
+    check_pidfile(tap, place)
+    check_modules(tap, place)
     check_sockets(tap, place)
     check_lifeline(tap, place)
     check_sandbox(tap, place)

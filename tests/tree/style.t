@@ -52,5 +52,17 @@ git ls-files -co --exclude-standard 'scripts/*' 'tests/*' boot check bench .ci/r
     esac
 done | result 'scripts parse'
 
+# Names of files in the documents and in the comments: a path from the root, or a name that some file has.
+mapfile -t tracked < <(git ls-files -co --exclude-standard)
+known=$(printf '%s\n' "${tracked[@]}" "${tracked[@]##*/}" | sort -u)
+git ls-files -co --exclude-standard '*.rst' '*.c' '*.h' '*.build' | while read -r f; do
+    [ -f "$f" ] || continue
+    case $f in
+    *.rst) cat "$f" ;;
+    *) sed -n 's,^ *\(/\*\|\*\|#\) ,&,p' "$f" ;;
+    esac | grep -oE '(^|[^./[:alnum:]_-])[a-z][[:alnum:]_/-]*\.(c|t|py|sh|def)\b' | grep -oE '[a-z][[:alnum:]_./-]*' | sort -u |
+        comm -23 - <(printf '%s\n' "$known") | sed "s|^|$f names |"
+done | result 'files named in documents and comments are there'
+
 echo "1..$count"
 exit $failed
