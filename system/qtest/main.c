@@ -27,7 +27,7 @@ static void catch_signals(GMainLoop *loop)
 }
 
 /* The test program's connection first, then the monitors': programs wait for them in this order. */
-static bool run(QtestMachine *machine, QtestSettings *settings, char **ret_pidfile, GError **error)
+static bool run(QtestMachine *machine, QtestSettings *settings, PidFile **ret_pidfile, GError **error)
 {
     QtestServer *server = NULL;
     bool ok = true;
@@ -39,7 +39,7 @@ static bool run(QtestMachine *machine, QtestSettings *settings, char **ret_pidfi
         ok = server && qtest_server_open(server, error);
     }
     ok = ok && monitor_open(machine->monitor, error) &&
-         (!settings->pidfile || pidfile_write(settings->pidfile, ret_pidfile, error));
+         (!settings->pidfile || (*ret_pidfile = pidfile_new(settings->pidfile, error)));
     if (ok) {
         g_main_loop_run(machine->loop);
     }
@@ -51,7 +51,7 @@ int qtest_main(int argc, char **argv)
 {
     QtestSettings settings;
     GError *error = NULL;
-    char *pidfile = NULL;
+    PidFile *pidfile = NULL;
 
     QtestMachine *machine = qtest_options_build((const char *const *)argv + 1, &settings, &error);
     bool ok = machine != NULL;
@@ -63,10 +63,7 @@ int qtest_main(int argc, char **argv)
     if (!ok) {
         log_gerror(error, NULL);
     }
-    if (pidfile) {
-        unlink(pidfile);
-        g_free(pidfile);
-    }
+    pidfile_free(pidfile);
     qtest_machine_free(machine);
     if (!block_shutdown(CLOSE_TIMEOUT_MS)) {
         _exit(ok ? 0 : 1);
