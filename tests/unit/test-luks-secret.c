@@ -252,8 +252,8 @@ static void make_image(const char *format, const char *passphrase, const char *m
     luks_test_must(
         LUKS_TEST_PASSPHRASE,
         "cryptsetup luksChangeKey -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 core.img core.pass -d -");
-    luks_test_must(
-        NULL, "cryptsetup luksDump -q --dump-volume-key --volume-key-file core.key -d core.pass core.img");
+    luks_test_must(NULL, "rm -f core.key; cryptsetup luksDump -q --dump-volume-key --volume-key-file "
+                         "core.key -d core.pass core.img");
     g_assert_true(g_file_get_contents(key_path, &data, &bytes, NULL));
     g_assert_cmpuint(bytes, ==, key_bytes);
     memcpy(key, data, bytes);
