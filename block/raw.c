@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * `driver=raw`, as QEMU's: the child as it is, or the part of it from `offset` on of `size` bytes.
+ *
+ * `probed=on` (Spindle's own): the image was taken for raw by its content, not by its owner's word. Then
+ * nothing is written into its first sector that would make it another format, or a guest could make the next
+ * start open it as such, with backing files of the guest's choice.
  */
 #include "block/block-int.h"
+#include "block/probe.h"
 #include "util/error.h"
+#include "util/iov.h"
 #include <errno.h>
+#include <string.h>
 
 typedef struct RawState {
     uint64_t offset;
     uint64_t size; /* as given; 0: to the end of the child */
     bool has_size;
+    bool probed;
 } RawState;
 
 static uint64_t raw_size(const RawState *s, uint64_t child_size)
@@ -45,6 +53,7 @@ static bool raw_open(BlockNode *node, Options *options, GError **error)
     s->has_size = options_has(options, "size");
     if (!options_get_size(options, "offset", 0, &s->offset, error) ||
         !options_get_size(options, "size", 0, &s->size, error) ||
+        !options_get_bool(options, "probed", false, &s->probed, error) ||
         !block_node_open_child(node, options, "file", error)) {
         return false;
     }
@@ -80,9 +89,34 @@ static int raw_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
     return block_node_read_now(node->child, raw_at(node, offset), bytes, iov, niov);
 }
 
+/* 0, or -EPERM for what would change the image's format. */
+static int check_first_sector(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
+                              int niov)
+{
+    uint8_t head[BLOCK_PROBE_SIZE] = {0};
+    size_t size = MIN(sizeof head, node->info.size), at = offset;
+
+    if (offset > 0 || bytes < size) {
+        struct iovec all = {.iov_base = head, .iov_len = size};
+        int ret = block_node_preadv(node->child, raw_at(node, 0), size, &all, 1);
+        if (ret < 0) {
+            return ret;
+        }
+    }
+    iov_to_buf(iov, niov, 0, head + at, MIN(bytes, size - at));
+    return strcmp(block_probe_format(head, size), "raw") ? -EPERM : 0;
+}
+
 static int raw_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                        BlockFlags flags)
 {
+    RawState *s = node->state;
+    if (s->probed && offset < BLOCK_PROBE_SIZE) {
+        int ret = check_first_sector(node, offset, bytes, iov, niov);
+        if (ret < 0) {
+            return ret;
+        }
+    }
     block_node_debug_event(node->child, BLOCK_DEBUG_WRITE_AIO);
     return block_node_pwritev(node->child, raw_at(node, offset), bytes, iov, niov, flags);
 }

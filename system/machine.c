@@ -4,58 +4,34 @@
 #include "block/block.h"
 #include "block/secret-object.h"
 #include "block/throttle.h"
-#include "hw/ide/ahci.h"
-#include "hw/ide/atapi.h"
-#include "hw/remote/vfio-user.h"
+#include "system/controller.h"
 #include "system/drive-props.h"
+#include "system/drive.h"
 #include "util/error.h"
 
-typedef struct Controller {
-    char *id;
-    char *path;
-    VfuDmaMode dma;
-    AhciController *ahci;
-    VfuServer *server; /* NULL until machine_listen() */
-} Controller;
-
-typedef struct Drive {
-    char *id; /* NULL: none */
+/* A drive and its place. */
+typedef struct Slot {
+    Drive *drive;
     Controller *controller;
-    unsigned port;
-    MmcDrive *mmc;
-    IdeDevice *device;
-} Drive;
+    unsigned bus, unit;
+    BlockNode *node; /* machine's, NULL: empty */
+} Slot;
 
 struct Machine {
     GPtrArray *groups; /* ThrottleGroup, one reference each */
     GPtrArray *nodes;  /* BlockNode, one reference each */
     GPtrArray *controllers;
-    GPtrArray *drives;
+    GPtrArray *slots; /* those in use */
 };
 
 /* Drives go before the controllers that they are attached to, see machine_free(). */
-static void drive_free(gpointer data)
+static void slot_free(gpointer data)
 {
-    Drive *drive = data;
+    Slot *slot = data;
 
-    if (drive->controller) {
-        ahci_detach(drive->controller->ahci, drive->port);
-    }
-    ide_device_free(drive->device);
-    mmc_drive_free(drive->mmc);
-    g_free(drive->id);
-    g_free(drive);
-}
-
-static void controller_free(gpointer data)
-{
-    Controller *controller = data;
-
-    vfu_server_free(controller->server);
-    ahci_free(controller->ahci);
-    g_free(controller->id);
-    g_free(controller->path);
-    g_free(controller);
+    controller_detach(slot->controller, slot->bus, slot->unit);
+    drive_free(slot->drive);
+    g_free(slot);
 }
 
 Machine *machine_new(void)
@@ -64,8 +40,8 @@ Machine *machine_new(void)
 
     machine->groups = g_ptr_array_new_with_free_func((GDestroyNotify)throttle_group_unref);
     machine->nodes = g_ptr_array_new_with_free_func((GDestroyNotify)block_unref);
-    machine->controllers = g_ptr_array_new_with_free_func(controller_free);
-    machine->drives = g_ptr_array_new_with_free_func(drive_free);
+    machine->controllers = g_ptr_array_new_with_free_func((GDestroyNotify)controller_free);
+    machine->slots = g_ptr_array_new_with_free_func(slot_free);
     return machine;
 }
 
@@ -75,10 +51,9 @@ void machine_free(Machine *machine)
         return;
     }
     for (guint i = 0; i < machine->controllers->len; i++) {
-        Controller *controller = g_ptr_array_index(machine->controllers, i);
-        g_clear_pointer(&controller->server, vfu_server_free);
+        controller_close(g_ptr_array_index(machine->controllers, i));
     }
-    g_ptr_array_unref(machine->drives);
+    g_ptr_array_unref(machine->slots);
     g_ptr_array_unref(machine->controllers);
     g_ptr_array_unref(machine->nodes);
     g_ptr_array_unref(machine->groups);
@@ -124,7 +99,7 @@ static Controller *find_controller(Machine *machine, const char *id)
 {
     for (guint i = 0; i < machine->controllers->len; i++) {
         Controller *controller = g_ptr_array_index(machine->controllers, i);
-        if (!strcmp(controller->id, id)) {
+        if (!strcmp(controller_id(controller), id)) {
             return controller;
         }
     }
@@ -133,7 +108,6 @@ static Controller *find_controller(Machine *machine, const char *id)
 
 bool machine_add_controller(Machine *machine, Options *options, GError **error)
 {
-    static const char *const models[] = {"ahci", NULL};
     const char *path = options_get(options, "path");
     const char *id = options_get(options, "id");
     const char *dma = options_get(options, "dma");
@@ -150,7 +124,7 @@ bool machine_add_controller(Machine *machine, Options *options, GError **error)
     if (find_controller(machine, id)) {
         return error_set(error, "Duplicate ID '%s' for controller", id);
     }
-    if (!options_get_enum(options, "controller", models, 0, &model, error)) {
+    if (!options_get_enum(options, "controller", controller_model_names, CONTROLLER_AHCI, &model, error)) {
         return false;
     }
     if (dma && !vfu_dma_mode_parse(dma, &mode)) {
@@ -159,103 +133,112 @@ bool machine_add_controller(Machine *machine, Options *options, GError **error)
     if (!options_check_unused(options, error)) {
         return false;
     }
-    Controller *controller = g_new0(Controller, 1);
-    controller->id = g_strdup(id);
-    controller->path = g_strdup(path);
-    controller->dma = mode;
-    controller->ahci = ahci_new(AHCI_PORTS_MAX);
-    g_ptr_array_add(machine->controllers, controller);
+    g_ptr_array_add(machine->controllers, controller_new((ControllerModel)model, id, path, mode));
     return true;
 }
 
-static bool port_is_free(Machine *machine, Controller *controller, unsigned port)
+/* The first free unit of a bus, or the number of units. */
+static unsigned free_unit(const Controller *controller, unsigned bus)
 {
-    for (guint i = 0; i < machine->drives->len; i++) {
-        const Drive *drive = g_ptr_array_index(machine->drives, i);
-        if (drive->controller == controller && drive->port == port) {
-            return false;
-        }
+    unsigned unit = 0, units = controller_units(controller);
+
+    while (unit < units && controller_device(controller, bus, unit)) {
+        unit++;
     }
-    return true;
+    return unit;
 }
 
-/* "ide.2": port 2 of the controller "ide". */
-static bool find_bus(Machine *machine, const char *bus, Controller **ret_controller, unsigned *ret_port,
+/* "ide.2": bus 2 of the controller "ide". */
+static bool find_bus(Machine *machine, const char *bus, Controller **ret_controller, unsigned *ret_bus,
                      GError **error)
 {
     const char *dot = strrchr(bus, '.');
     g_autofree char *id = dot ? g_strndup(bus, dot - bus) : g_strdup(bus);
     Controller *controller = find_controller(machine, id);
-    guint64 port;
+    guint64 number;
 
-    if (!controller || !dot || !g_ascii_string_to_unsigned(dot + 1, 10, 0, AHCI_PORTS_MAX - 1, &port, NULL)) {
+    if (!controller || !dot ||
+        !g_ascii_string_to_unsigned(dot + 1, 10, 0, controller_buses(controller) - 1, &number, NULL)) {
         return error_set(error, "Bus '%s' not found", bus);
     }
-    if (!port_is_free(machine, controller, (unsigned)port)) {
-        return error_set(error, "Can't create IDE unit 1, bus supports only 1 units");
-    }
     *ret_controller = controller;
-    *ret_port = (unsigned)port;
+    *ret_bus = (unsigned)number;
     return true;
 }
 
-static bool find_free_bus(Machine *machine, Controller **ret_controller, unsigned *ret_port, GError **error)
+static bool find_free_bus(Machine *machine, const DriveProps *props, Controller **ret_controller,
+                          unsigned *ret_bus, GError **error)
 {
+    const char *driver = drive_model_name(props->model);
+
     for (guint i = 0; i < machine->controllers->len; i++) {
         Controller *controller = g_ptr_array_index(machine->controllers, i);
-        for (unsigned port = 0; port < AHCI_PORTS_MAX; port++) {
-            if (port_is_free(machine, controller, port)) {
+        for (unsigned bus = 0; bus < controller_buses(controller); bus++) {
+            if (free_unit(controller, bus) < controller_units(controller)) {
                 *ret_controller = controller;
-                *ret_port = port;
+                *ret_bus = bus;
                 return true;
             }
         }
     }
-    return error_set(error, machine->controllers->len
-                                ? "No free 'IDE' bus found for device 'ide-cd'"
-                                : "No 'IDE' bus found for device 'ide-cd': give --vfio-user");
+    return machine->controllers->len
+               ? error_set(error, "No free 'IDE' bus found for device '%s'", driver)
+               : error_set(error, "No 'IDE' bus found for device '%s': give --vfio-user", driver);
 }
 
-static bool drive_insert(Drive *drive, const char *node_name, GError **error)
+/* The place in `slot` that the properties ask for. */
+static bool find_place(Machine *machine, const DriveProps *props, Slot *slot, GError **error)
 {
-    BlockNode *node = block_find(node_name);
-
-    if (!node) {
-        return error_set(error, "Property 'ide-cd.drive' can't find value '%s'", node_name);
+    if (props->bus ? !find_bus(machine, props->bus, &slot->controller, &slot->bus, error)
+                   : !find_free_bus(machine, props, &slot->controller, &slot->bus, error)) {
+        return false;
     }
-    return mmc_drive_insert(drive->mmc, node, false, error);
+    unsigned units = controller_units(slot->controller);
+    slot->unit = props->unit >= 0 ? (unsigned)props->unit : free_unit(slot->controller, slot->bus);
+    if (slot->unit >= units && (units == 1 || props->unit >= 0)) {
+        return error_set(error, "Can't create IDE unit %u, bus supports only %u units", slot->unit, units);
+    }
+    slot->unit = MIN(slot->unit, units - 1); /* as QEMU, which then finds it in use */
+    return !controller_device(slot->controller, slot->bus, slot->unit) ||
+           error_set(error, "IDE unit %u is in use", slot->unit);
+}
+
+/* A hard disk's node is its own. */
+static bool check_sharing(Machine *machine, const DriveProps *props, const BlockNode *node, GError **error)
+{
+    for (guint i = 0; node && i < machine->slots->len; i++) {
+        const Slot *slot = g_ptr_array_index(machine->slots, i);
+        bool written = drive_model(slot->drive) == DRIVE_HD;
+        if (slot->node != node || (!written && props->model != DRIVE_HD)) {
+            continue;
+        }
+        const char *other = drive_id(slot->drive) ? drive_id(slot->drive) : "";
+        const char *this = props->id ? props->id : "";
+        return error_set(error,
+                         "Permission conflict on node '%s': permissions 'write' are both required by block "
+                         "device '%s' (uses node '%s' as 'root' child) and unshared by block device '%s' "
+                         "(uses node '%s' as 'root' child).",
+                         block_name(node), written ? other : this, block_name(node), written ? this : other,
+                         block_name(node));
+    }
+    return true;
 }
 
 static bool device_id_taken(Machine *machine, const char *id)
 {
-    for (guint i = 0; i < machine->drives->len; i++) {
-        const Drive *drive = g_ptr_array_index(machine->drives, i);
-        if (!g_strcmp0(drive->id, id)) {
+    for (guint i = 0; i < machine->slots->len; i++) {
+        const Slot *slot = g_ptr_array_index(machine->slots, i);
+        if (!g_strcmp0(drive_id(slot->drive), id)) {
             return true;
         }
     }
     return false;
 }
 
-static Drive *drive_new(const DriveProps *props)
-{
-    MmcDriveConfig config = {
-        .id = props->id, .revision = props->ver, .serial = props->serial, .read_ahead = true};
-    IdeIdentity identity = {
-        .serial = props->serial, .model = props->model, .firmware = props->ver, .wwn = props->wwn};
-    Drive *drive = g_new0(Drive, 1);
-
-    drive->id = g_strdup(props->id);
-    drive->mmc = mmc_drive_new(&config);
-    drive->device = atapi_new(drive->mmc, &identity);
-    return drive;
-}
-
 bool machine_add_device(Machine *machine, Options *options, GError **error)
 {
     DriveProps props;
-    Controller *controller = NULL;
-    unsigned port = 0;
+    Slot slot = {0};
 
     if (!drive_props_parse(options, &props, error)) {
         return false;
@@ -263,19 +246,23 @@ bool machine_add_device(Machine *machine, Options *options, GError **error)
     if (props.id && device_id_taken(machine, props.id)) {
         return error_set(error, "Duplicate ID '%s' for device", props.id);
     }
-    if (props.bus ? !find_bus(machine, props.bus, &controller, &port, error)
-                  : !find_free_bus(machine, &controller, &port, error)) {
+    if (!find_place(machine, &props, &slot, error)) {
         return false;
     }
-    Drive *drive = drive_new(&props);
-    if (props.drive && !drive_insert(drive, props.drive, error)) {
-        drive_free(drive);
+    slot.node = props.drive ? block_find(props.drive) : NULL;
+    if (props.drive && !slot.node) {
+        return error_set(error, "Property '%s.drive' can't find value '%s'", drive_model_name(props.model),
+                         props.drive);
+    }
+    if (!check_sharing(machine, &props, slot.node, error)) {
         return false;
     }
-    ahci_attach(controller->ahci, port, drive->device);
-    drive->controller = controller;
-    drive->port = port;
-    g_ptr_array_add(machine->drives, drive);
+    slot.drive = drive_new(&props, slot.node, error);
+    if (!slot.drive) {
+        return false;
+    }
+    controller_attach(slot.controller, slot.bus, slot.unit, drive_device(slot.drive));
+    g_ptr_array_add(machine->slots, g_memdup2(&slot, sizeof slot));
     return true;
 }
 
@@ -283,13 +270,10 @@ bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error)
 {
     for (guint i = 0; i < machine->controllers->len; i++) {
         Controller *controller = g_ptr_array_index(machine->controllers, i);
-        PciDevice *pci = ahci_pci(controller->ahci);
-        controller->server = vfu_server_new(pci, controller->path, controller->dma, error);
-        if (!controller->server) {
+        if (!controller_listen(controller, error)) {
             *ret_failed = i;
             return false;
         }
-        vfu_server_set_deliver(controller->server, block_deliver_ready);
     }
     return true;
 }
@@ -297,8 +281,7 @@ bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error)
 pid_t machine_client_pid(const Machine *machine)
 {
     for (guint i = 0; i < machine->controllers->len; i++) {
-        const Controller *controller = g_ptr_array_index(machine->controllers, i);
-        pid_t pid = controller->server ? vfu_server_client_pid(controller->server) : 0;
+        pid_t pid = controller_client_pid(g_ptr_array_index(machine->controllers, i));
         if (pid > 0) {
             return pid;
         }

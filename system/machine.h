@@ -25,14 +25,15 @@ bool machine_add_object(Machine *machine, Options *options, GError **error);
 /* A block node; opening may block. */
 bool machine_add_node(Machine *machine, Options *options, GError **error);
 
-/* `path=…[,id=…][,controller=ahci][,dma=…]`; the first controller's id is "ide" by default. */
+/* `path=…[,id=…][,controller=ahci|piix3-ide|piix4-ide][,dma=…]`; the first controller's id is "ide" by
+ * default. */
 bool machine_add_controller(Machine *machine, Options *options, GError **error);
 
-/* `driver=ide-cd,…` */
+/* `driver=ide-cd,…` or `driver=ide-hd,…` */
 bool machine_add_device(Machine *machine, Options *options, GError **error);
 
-/* Lets clients connect to the controllers' sockets. */
-/* *ret_failed: the index, in order of addition, of the controller that cannot. */
+/* Lets clients connect to the controllers' sockets. *ret_failed: the index, in order of addition, of the
+ * controller that cannot. */
 bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error);
 
 /* The process of one of the present clients, 0: there is none. */

@@ -52,7 +52,7 @@ static GArray *boot_entries(PlanDraft *draft)
 
     for (guint i = 0; i < draft->drives->len; i++) {
         const PlanDrive *drive = g_ptr_array_index(draft->drives, i);
-        BootEntry entry = {drive->bootindex, 'd', NULL};
+        BootEntry entry = {drive->bootindex, drive->model == DRIVE_HD ? 'c' : 'd', NULL};
         if (drive->bootindex >= 0) {
             g_array_append_val(entries, entry);
         }
@@ -81,25 +81,33 @@ static int compare_drives(gconstpointer a, gconstpointer b)
            (int)((unsigned)one->bootindex < (unsigned)two->bootindex);
 }
 
-static void sort_ports(PlanDraft *draft, PlanController *controller)
+/* Disks and discs have a letter each, and change ports among themselves only. */
+static bool sort_model_ports(PlanController *controller, DriveModel model)
 {
     g_autoptr(GPtrArray) drives = g_ptr_array_new();
     bool moved = false;
 
     for (int i = 0; i < PLAN_PORTS; i++) {
-        if (controller->ports[i]) {
+        if (controller->ports[i] && controller->ports[i]->model == model) {
             g_ptr_array_add(drives, controller->ports[i]);
         }
     }
     g_ptr_array_sort(drives, compare_drives);
     for (int i = 0, next = 0; i < PLAN_PORTS; i++) {
-        if (controller->ports[i]) {
+        if (controller->ports[i] && controller->ports[i]->model == model) {
             PlanDrive *drive = g_ptr_array_index(drives, next++);
             moved |= controller->ports[i] != drive;
             controller->ports[i] = drive;
         }
     }
-    if (moved) {
+    return moved;
+}
+
+static void sort_ports(PlanDraft *draft, PlanController *controller)
+{
+    bool discs = sort_model_ports(controller, DRIVE_CD), disks = sort_model_ports(controller, DRIVE_HD);
+
+    if (discs || disks) {
         plan_note(draft, "drives of controller '%s' changed ports, so that the first to boot comes first",
                   controller->user_id);
     }
@@ -184,6 +192,8 @@ static void order_uefi(PlanDraft *draft)
             controller->ports[port] = NULL;
             PlanController *own = g_new0(PlanController, 1);
             own->user_id = g_strdup_printf("boot%d", drive->bootindex);
+            own->model = controller->model;
+            own->units = controller->units;
             own->bootindex = drive->bootindex;
             own->ports[0] = drive;
             g_ptr_array_add(draft->controllers, own);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Finds the CD/DVD drives in QEMU's command line. Whatever is not understood in full (a format that Spindle
- * lacks, a property that ide-cd does not have, a bus that is not there) stays QEMU's, which then serves it
- * or names the mistake in its own words.
+ * Finds the CD/DVD drives and IDE hard disks in QEMU's command line. Whatever is not understood in full (a
+ * format that Spindle lacks, a property that the device does not have, a bus that is not there) stays QEMU's,
+ * which then serves it or names the mistake in its own words.
  */
 #include "system/plan-int.h"
 #include <stdlib.h>
 #include <string.h>
 #include "system/drive-props.h"
 #include "util/error.h"
+
+#define DEFAULT_CD_INDEX 2 /* where QEMU puts an empty CD drive */
 
 int plan_ide_buses(const PlanDraft *draft)
 {
@@ -20,14 +22,35 @@ int plan_ide_units(const PlanDraft *draft)
     return draft->machine == MACHINE_PC ? 2 : 1;
 }
 
-CmdItem *plan_find_ahci(PlanDraft *draft, const char *id)
+int plan_model_units(const char *model)
+{
+    return strcmp(model, "ahci") ? 2 : 1;
+}
+
+static const char *controller_model(const char *driver)
+{
+    static const char *const models[][2] = {
+        {"ahci", "ahci"}, {"ich9-ahci", "ahci"}, {"piix3-ide", "piix3-ide"}, {"piix4-ide", "piix4-ide"}};
+
+    for (size_t i = 0; driver && i < G_N_ELEMENTS(models); i++) {
+        if (!strcmp(models[i][0], driver)) {
+            return models[i][1];
+        }
+    }
+    return NULL;
+}
+
+CmdItem *plan_find_controller(PlanDraft *draft, const char *id, const char **ret_model)
 {
     for (guint i = 0; i < draft->line->items->len; i++) {
         CmdItem *item = cmd_line_item(draft->line, i);
         if (cmd_item_is(item, "device") && cmd_item_parse(item, "driver") &&
             !g_strcmp0(options_get(item->parsed, "id"), id)) {
-            const char *driver = options_get(item->parsed, "driver");
-            return !g_strcmp0(driver, "ahci") || !g_strcmp0(driver, "ich9-ahci") ? item : NULL;
+            const char *model = controller_model(options_get(item->parsed, "driver"));
+            if (model && ret_model) {
+                *ret_model = model;
+            }
+            return model ? item : NULL;
         }
     }
     return NULL;
@@ -37,14 +60,15 @@ bool plan_parse_bus(PlanDraft *draft, const char *bus, char **ret_controller, in
 {
     const char *dot = strrchr(bus, '.');
     g_autofree char *controller = dot ? g_strndup(bus, dot - bus) : NULL;
+    const char *model;
     int buses;
     guint64 number;
 
     if (!controller) {
         return false;
     }
-    if (plan_find_ahci(draft, controller)) {
-        buses = PLAN_PORTS;
+    if (plan_find_controller(draft, controller, &model)) {
+        buses = plan_model_units(model) == 1 ? PLAN_PORTS : 2;
     } else if (!strcmp(controller, "ide")) {
         buses = plan_ide_buses(draft);
     } else {
@@ -58,10 +82,11 @@ bool plan_parse_bus(PlanDraft *draft, const char *bus, char **ret_controller, in
     return true;
 }
 
-static PlanDrive *drive_new(PlanDraft *draft, const char *origin)
+static PlanDrive *drive_new(PlanDraft *draft, DriveModel model, const char *origin)
 {
     PlanDrive *drive = g_new0(PlanDrive, 1);
 
+    drive->model = model;
     drive->props = options_new();
     drive->origin = origin;
     drive->unit = drive->bootindex = -1;
@@ -124,41 +149,70 @@ static bool ide_drive_position(PlanDraft *draft, Options *drive, uint32_t used, 
     return true;
 }
 
-static void take_error_policy(Options *drive, Options *props)
+/* -global ide-cd.KEY=VALUE, -global driver=ide-cd,property=KEY,value=VALUE: for every drive that does not
+ * say otherwise. */
+static void apply_globals(PlanDraft *draft, DriveModel model, Options *props)
 {
-    static const char *const keys[] = {"werror", "rerror", NULL};
+    const char *driver = drive_model_name(model);
+    size_t len = strlen(driver);
 
-    for (const char *const *key = keys; drive && *key; key++) {
-        if (options_has(drive, *key)) {
-            options_set(props, *key, options_get(drive, *key));
+    for (guint i = 0; i < draft->line->items->len; i++) {
+        CmdItem *item = cmd_line_item(draft->line, i);
+        g_autofree char *key = NULL;
+        const char *value = NULL;
+
+        if (!cmd_item_is(item, "global")) {
+            continue;
+        }
+        const char *equals = strchr(item->arg, '=');
+        if (equals && g_str_has_prefix(item->arg, driver) && item->arg[len] == '.') {
+            key = g_strndup(item->arg + len + 1, equals - item->arg - len - 1);
+            value = equals + 1;
+        } else if (cmd_item_parse(item, NULL) && !g_strcmp0(options_get(item->parsed, "driver"), driver)) {
+            key = g_strdup(options_get(item->parsed, "property"));
+            value = options_get(item->parsed, "value");
+        }
+        if (key && value && !options_has(props, key)) {
+            options_set(props, key, value);
         }
     }
 }
 
-/* The drive of an if=ide item with media=cdrom, at its place. */
-static bool take_ide_drive(PlanDraft *draft, CmdItem *item, int bus, int unit)
+/* The drive of an if=ide item at its place, if it is one for Spindle. */
+static void take_ide_drive(PlanDraft *draft, CmdItem *item, DriveModel model, int bus, int unit)
 {
     g_autoptr(Options) node = NULL;
-    PlanSource source = plan_drive_source(draft, item, &node);
+    PlanSource source = plan_drive_source(draft, item, model, &node);
 
-    if (source == PLAN_SOURCE_OTHER || g_strcmp0(options_get(item->parsed, "media"), "cdrom")) {
-        return false;
+    if (source == PLAN_SOURCE_OTHER) {
+        return;
     }
-    PlanDrive *drive = drive_new(draft, item->origin);
+    PlanDrive *drive = drive_new(draft, model, item->origin);
     const char *id = options_get(item->parsed, "id");
     const char *node_name = options_get(item->parsed, "node-name");
-    g_autofree char *generated = g_strdup_printf("ide%d-cd%d", bus, unit);
+    g_autofree char *generated = g_strdup_printf("ide%d-%s%d", bus, model == DRIVE_HD ? "hd" : "cd", unit);
     drive->source = item;
     drive->bus = g_strdup_printf("ide.%d", bus);
     drive->unit = unit;
     options_set(drive->props, "id", id ? id : generated);
-    take_error_policy(item->parsed, drive->props);
+    plan_drive_props(item, model, drive->props);
+    apply_globals(draft, model, drive->props);
     if (source == PLAN_SOURCE_NODE) {
         drive->node = g_strdup(node_name ? node_name : id ? id : generated);
-        plan_add_node(draft, node, drive->node, item->origin);
+        plan_add_drive_node(draft, item, node, drive->node);
     }
+    draft->no_default_cd |= model == DRIVE_CD || bus * plan_ide_units(draft) + unit == DEFAULT_CD_INDEX;
     item->taken = item->dropped = true;
-    return true;
+}
+
+/* By media=, which is `disk` by default. False: QEMU will name the mistake. */
+static bool ide_drive_model(CmdItem *item, Options *options, DriveModel *ret_model)
+{
+    const char *media = options ? options_get(options, "media") : NULL;
+    bool cd = cmd_item_is(item, "cdrom") || !g_strcmp0(media, "cdrom");
+
+    *ret_model = cd ? DRIVE_CD : DRIVE_HD;
+    return cd || !media || !strcmp(media, "disk");
 }
 
 static bool take_ide_drives(PlanDraft *draft, GError **error)
@@ -180,19 +234,20 @@ static bool take_ide_drives(PlanDraft *draft, GError **error)
                              unit, index);
         }
         used |= 1u << index;
-        if (cmd_item_is(item, "cdrom") || options) {
-            take_ide_drive(draft, item, bus, unit);
+        DriveModel model;
+        if (ide_drive_model(item, options, &model)) {
+            take_ide_drive(draft, item, model, bus, unit);
         }
     }
     return true;
 }
 
-static bool props_are_known(Options *props)
+static bool props_are_known(DriveModel model, Options *props)
 {
     g_auto(GStrv) keys = options_keys(props);
 
     for (char **key = keys; *key; key++) {
-        if (!g_strv_contains(drive_prop_names, *key)) {
+        if (!g_strv_contains(drive_model_props(model), *key)) {
             return false;
         }
     }
@@ -249,32 +304,6 @@ static void drop_sets(PlanDraft *draft)
     }
 }
 
-/* -global ide-cd.KEY=VALUE, -global driver=ide-cd,property=KEY,value=VALUE: for every drive that does not
- * say otherwise. */
-static void apply_globals(PlanDraft *draft, Options *props)
-{
-    for (guint i = 0; i < draft->line->items->len; i++) {
-        CmdItem *item = cmd_line_item(draft->line, i);
-        g_autofree char *key = NULL;
-        const char *value = NULL;
-
-        if (!cmd_item_is(item, "global")) {
-            continue;
-        }
-        const char *equals = strchr(item->arg, '=');
-        if (equals && g_str_has_prefix(item->arg, "ide-cd.")) {
-            key = g_strndup(item->arg + 7, equals - item->arg - 7);
-            value = equals + 1;
-        } else if (cmd_item_parse(item, NULL) && !g_strcmp0(options_get(item->parsed, "driver"), "ide-cd")) {
-            key = g_strdup(options_get(item->parsed, "property"));
-            value = options_get(item->parsed, "value");
-        }
-        if (key && value && !options_has(props, key)) {
-            options_set(props, key, value);
-        }
-    }
-}
-
 /* What drive= names: -drive if=none by id or node name, or a -blockdev. NULL: nothing. */
 static CmdItem *find_source(PlanDraft *draft, const char *name)
 {
@@ -309,7 +338,7 @@ static bool source_is_free(CmdItem *source, CmdItem *device, GError **error)
 }
 
 /* The node name that the drive gets, or NULL: it is not for Spindle. */
-static bool take_source(PlanDraft *draft, CmdItem *source, char **ret_node, Options *props)
+static bool take_source(PlanDraft *draft, CmdItem *source, DriveModel model, char **ret_node, Options *props)
 {
     g_autoptr(Options) node = NULL;
 
@@ -321,35 +350,41 @@ static bool take_source(PlanDraft *draft, CmdItem *source, char **ret_node, Opti
         *ret_node = g_strdup(options_get(source->parsed, "node-name"));
         return true;
     }
-    PlanSource kind = plan_drive_source(draft, source, &node);
+    const char *media = options_get(source->parsed, "media");
+    if (model == DRIVE_HD && media && strcmp(media, "disk")) {
+        return false; /* read-only, which QEMU will say */
+    }
+    PlanSource kind = plan_drive_source(draft, source, model, &node);
     if (kind == PLAN_SOURCE_OTHER) {
         return false;
     }
     if (kind == PLAN_SOURCE_NODE) {
         const char *node_name = options_get(source->parsed, "node-name");
         *ret_node = g_strdup(node_name ? node_name : options_get(source->parsed, "id"));
-        plan_add_node(draft, node, *ret_node, source->origin);
+        plan_add_drive_node(draft, source, node, *ret_node);
     }
-    take_error_policy(source->parsed, props);
+    plan_drive_props(source, model, props);
     source->taken = source->dropped = true;
     return true;
 }
 
 /* Whether QEMU has a place for the device, and its bootindex is a number. */
-static bool device_is_sound(PlanDraft *draft, Options *options)
+static bool device_is_sound(PlanDraft *draft, DriveModel model, Options *options)
 {
     const char *bus = options_get(options, "bus");
     g_autofree char *controller = NULL;
+    const char *controller_model = NULL;
     uint64_t unit, bootindex;
     int number, units = plan_ide_units(draft);
 
     if (bus && !plan_parse_bus(draft, bus, &controller, &number)) {
         return false;
     }
-    if (controller && strcmp(controller, "ide")) {
-        units = 1;
+    if (controller && plan_find_controller(draft, controller, &controller_model)) {
+        units = plan_model_units(controller_model);
     }
-    return props_are_known(options) && options_get_uint(options, "unit", 0, units - 1, 0, &unit, NULL) &&
+    return props_are_known(model, options) &&
+           options_get_uint(options, "unit", 0, units - 1, 0, &unit, NULL) &&
            options_get_uint(options, "bootindex", 0, INT32_MAX, 0, &bootindex, NULL);
 }
 
@@ -360,10 +395,11 @@ static int int_or(Options *options, const char *key, int fallback)
     return text ? atoi(text) : fallback;
 }
 
-static void add_device(PlanDraft *draft, CmdItem *item, Options *props, CmdItem *source, char *node)
+static void add_device(PlanDraft *draft, CmdItem *item, DriveModel model, Options *props, CmdItem *source,
+                       char *node)
 {
     static const char *const placed[] = {"driver", "drive", "bus", "unit", "bootindex", NULL};
-    PlanDrive *drive = drive_new(draft, item->origin);
+    PlanDrive *drive = drive_new(draft, model, item->origin);
     g_auto(GStrv) keys = options_keys(props);
 
     drive->device = item;
@@ -377,10 +413,19 @@ static void add_device(PlanDraft *draft, CmdItem *item, Options *props, CmdItem 
             options_set(drive->props, *key, options_get(props, *key));
         }
     }
+    draft->no_default_cd = true;
     item->taken = item->dropped = true;
 }
 
-static bool take_device(PlanDraft *draft, CmdItem *item, GError **error)
+/* A disk that others write to as well is QEMU's, as is one without an image, to say so. */
+static bool disk_is_ours(Options *props, const char *name)
+{
+    bool share = true;
+
+    return name && name[0] && options_get_bool(props, "share-rw", false, &share, NULL) && !share;
+}
+
+static bool take_device(PlanDraft *draft, CmdItem *item, DriveModel model, GError **error)
 {
     g_autoptr(Options) props = options_new();
     g_auto(GStrv) keys = options_keys(item->parsed);
@@ -391,18 +436,19 @@ static bool take_device(PlanDraft *draft, CmdItem *item, GError **error)
     for (char **key = keys; *key; key++) {
         options_set(props, *key, options_get(item->parsed, *key));
     }
-    apply_globals(draft, props);
-    if (!device_is_sound(draft, props)) {
+    apply_globals(draft, model, props);
+    if (!device_is_sound(draft, model, props) || (model == DRIVE_HD && !disk_is_ours(props, name))) {
         return true;
     }
     if (name && name[0] && !source) {
-        return error_set(error, "%s: Property 'ide-cd.drive' can't find value '%s'", item->origin, name);
+        return error_set(error, "%s: Property '%s.drive' can't find value '%s'", item->origin,
+                         drive_model_name(model), name);
     }
     if (source && (!source_is_free(source, item, error))) {
         return false;
     }
-    if (!source || take_source(draft, source, &node, props)) {
-        add_device(draft, item, props, source, node);
+    if (!source || take_source(draft, source, model, &node, props)) {
+        add_device(draft, item, model, props, source, node);
     }
     return true;
 }
@@ -451,8 +497,10 @@ bool plan_take_drives(PlanDraft *draft, GError **error)
     }
     for (guint i = 0; i < draft->line->items->len; i++) {
         CmdItem *item = cmd_line_item(draft->line, i);
+        DriveModel model;
         if (cmd_item_is(item, "device") && item->parsed &&
-            !g_strcmp0(options_get(item->parsed, "driver"), "ide-cd") && !take_device(draft, item, error)) {
+            drive_model_parse(options_get(item->parsed, "driver"), &model) &&
+            !take_device(draft, item, model, error)) {
             return false;
         }
     }

@@ -69,6 +69,8 @@ static void read_item(PlanDraft *draft, CmdItem *item, const char **type, bool *
         add_accel(draft, "kvm", seen);
     } else if (cmd_item_is(item, "nodefaults")) {
         draft->nodefaults = true;
+    } else if (cmd_item_is(item, "snapshot")) {
+        draft->snapshot = true;
     } else if (cmd_item_is(item, "bios")) {
         draft->uefi = draft->hooks->firmware_is_uefi(item->arg);
     } else if (cmd_item_is(item, "pflash")) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Ports and controllers: for each of QEMU's IDE or AHCI controllers that has a drive of Spindle's, one AHCI
- * controller in the drive process, with the drives at the ports that they had; one more when six ports do
- * not suffice.
+ * Ports and controllers: for each of QEMU's IDE or AHCI controllers that has a drive of Spindle's, one
+ * controller in the drive process (AHCI for the machine's own), with the drives at the ports that they had;
+ * one more when six ports do not suffice.
  *
- * An ahci device of the user's whose drives are all Spindle's is replaced where it stands (id, bus and
+ * A controller of the user's whose drives are all Spindle's is replaced where it stands (id, bus and
  * address stay). The others come last, so that PCI addresses that QEMU deals out stay as they were.
  */
 #include "system/plan-int.h"
@@ -13,6 +13,8 @@
 
 static PlanController *controller_get(PlanDraft *draft, const char *user_id)
 {
+    const char *model = "ahci";
+
     for (guint i = 0; i < draft->controllers->len; i++) {
         PlanController *controller = g_ptr_array_index(draft->controllers, i);
         if (!strcmp(controller->user_id, user_id)) {
@@ -20,13 +22,17 @@ static PlanController *controller_get(PlanDraft *draft, const char *user_id)
         }
     }
     PlanController *controller = g_new0(PlanController, 1);
+    plan_find_controller(draft, user_id, &model);
     controller->user_id = g_strdup(user_id);
+    controller->model = model;
+    controller->units = plan_model_units(model);
     controller->bootindex = -1;
     g_ptr_array_add(draft->controllers, controller);
     return controller;
 }
 
-/* `bus` and `unit` as a port; the built-in controller of pc has two drives on a bus. *ret_port -1: any. */
+/* `bus` and `unit` as a port; the built-in controller of pc has two drives on a bus, as have piix3-ide and
+ * piix4-ide. *ret_ports: from there on, how many will do. */
 static PlanController *drive_controller(PlanDraft *draft, PlanDrive *drive, int *ret_port, int *ret_ports)
 {
     g_autofree char *id = NULL;
@@ -37,10 +43,11 @@ static PlanController *drive_controller(PlanDraft *draft, PlanDrive *drive, int 
         *ret_ports = PLAN_PORTS;
         return controller_get(draft, "ide");
     }
-    units = strcmp(id, "ide") ? 1 : plan_ide_units(draft);
+    PlanController *controller = controller_get(draft, id);
+    units = strcmp(id, "ide") ? controller->units : plan_ide_units(draft);
     *ret_port = number * units + (drive->unit > 0 ? drive->unit : 0);
     *ret_ports = drive->unit >= 0 ? 1 : units;
-    return controller_get(draft, id);
+    return controller;
 }
 
 static bool place_at(PlanController *controller, int port, int ports, PlanDrive *drive)
@@ -63,8 +70,11 @@ static bool place_drive(PlanDraft *draft, PlanDrive *drive, GError **error)
         return true;
     }
     if (drive->bus) {
-        return plan_ide_units(draft) == 2 && !strcmp(controller->user_id, "ide") && drive->unit >= 0
-                   ? error_set(error, "%s: IDE unit %d is in use", drive->origin, drive->unit)
+        /* A bus of two is full when QEMU tries the second. */
+        bool two =
+            controller->units == 2 || (!strcmp(controller->user_id, "ide") && plan_ide_units(draft) == 2);
+        return two ? error_set(error, "%s: IDE unit %d is in use", drive->origin,
+                               drive->unit >= 0 ? drive->unit : 1)
                    : error_set(error, "%s: Can't create IDE unit %d, bus supports only %d units",
                                drive->origin, ports, ports);
     }
@@ -94,8 +104,8 @@ static bool controller_has_others(PlanDraft *draft, const char *id)
     return false;
 }
 
-/* What an ahci device may have for a vfio-user-pci device to stand in for it. */
-static bool ahci_is_replaceable(CmdItem *item)
+/* What a controller may have for a vfio-user-pci device to stand in for it. */
+static bool controller_is_replaceable(CmdItem *item)
 {
     static const char *const keys[] = {"driver", "id",         "bus",    "addr",    "multifunction",
                                        "busnr",  "acpi-index", "rombar", "romfile", NULL};
@@ -122,9 +132,9 @@ bool plan_place_drives(PlanDraft *draft, GError **error)
     }
     for (guint i = 0; i < draft->controllers->len; i++) {
         PlanController *controller = g_ptr_array_index(draft->controllers, i);
-        CmdItem *ahci = plan_find_ahci(draft, controller->user_id);
-        if (ahci && ahci_is_replaceable(ahci) && !controller_has_others(draft, controller->user_id)) {
-            controller->replaces = ahci;
+        CmdItem *user = plan_find_controller(draft, controller->user_id, NULL);
+        if (user && controller_is_replaceable(user) && !controller_has_others(draft, controller->user_id)) {
+            controller->replaces = user;
         }
     }
     return true;
@@ -197,7 +207,7 @@ static void attach_controller(PlanDraft *draft, PlanController *controller)
     }
     options_set(server, "id", controller->user_id);
     options_set(server, "path", path);
-    options_set(server, "controller", "ahci");
+    options_set(server, "controller", controller->model);
     options_set(server, "dma", dma[draft->accel]);
     g_ptr_array_add(draft->nodes, plan_arg_new("--vfio-user", plan_options_to_json(server), NULL));
     g_ptr_array_add(draft->sockets, path);
@@ -207,11 +217,14 @@ static void attach_drive(PlanDraft *draft, PlanController *controller, int port)
 {
     PlanDrive *drive = controller->ports[port];
     g_autoptr(Options) device = options_new();
-    g_autofree char *bus = g_strdup_printf("%s.%d", controller->user_id, port);
+    g_autofree char *bus = g_strdup_printf("%s.%d", controller->user_id, port / controller->units);
     g_auto(GStrv) keys = options_keys(drive->props);
 
-    options_set(device, "driver", "ide-cd");
+    options_set(device, "driver", drive_model_name(drive->model));
     options_set(device, "bus", bus);
+    if (controller->units > 1) {
+        options_set(device, "unit", port % controller->units ? "1" : "0");
+    }
     if (drive->node) {
         options_set(device, "drive", drive->node);
     }

@@ -90,7 +90,7 @@ static bool plan_finish(PlanDraft *draft, GError **error)
     }
     plan_share_memory(draft);
     plan_order_boot(draft);
-    if (!draft->nodefaults) {
+    if (!draft->nodefaults && draft->no_default_cd) {
         /* Without a CD drive of its own in sight QEMU makes an empty one; a -global that mentions ide-cd,
          * here with the default value, tells it not to. */
         cmd_line_append(draft->line, "global", "ide-cd.write-cache=auto");

@@ -5,10 +5,13 @@
 #include "system/programs.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/major.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "block/block.h"
+#include "block/probe.h"
 #include "system/engine.h"
 #include "system/launch.h"
 #include "system/plan.h"
@@ -17,54 +20,36 @@
 #include "util/cleanup.h"
 #include "util/log.h"
 
-/* Read without waiting for whatever a FIFO or a device would do. */
+static bool is_image(const struct stat *info)
+{
+    return S_ISREG(info->st_mode) || (S_ISBLK(info->st_mode) && major(info->st_rdev) != SCSI_CDROM_MAJOR);
+}
+
+/* Read without waiting for whatever a FIFO or a device would do: from files and disks, not from drives. */
 static ssize_t read_head(const char *filename, uint8_t *buf, size_t size, off_t offset)
 {
     auto_fd fd = open(filename, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat info;
 
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
+    if (fd < 0 || fstat(fd, &info) < 0 || !is_image(&info)) {
         return -1;
     }
     return pread(fd, buf, size, offset < 0 ? info.st_size + offset : offset);
 }
 
-/* Formats that QEMU recognises by these bytes. A disc never has them: its first sectors are a boot record or
- * zeros. */
+/* A disc is never taken for a disk image: its first sectors are a boot record or zeros. */
 static const char *probe_format(const char *filename)
 {
-    static const struct {
-        const char *name;
-        unsigned offset;
-        const char *magic;
-        unsigned size;
-    } formats[] = {
-        {"qcow2", 0, "QFI\xfb", 4},
-        {"vmdk", 0, "KDMV", 4},
-        {"vmdk", 0, "COWD", 4},
-        {"vdi", 0x40, "\x7f\x10\xda\xbe", 4},
-        {"vpc", 0, "conectix", 8},
-        {"vhdx", 0, "vhdxfile", 8},
-        {"qed", 0, "QED\0", 4},
-        {"parallels", 0, "WithoutFreeSpace", 16},
-        {"parallels", 0, "WithouFreSpacExt", 16},
-        {"luks", 0, "LUKS\xba\xbe", 6},
-        {"cloop", 0, "#!/bin/sh\n#V2.0 Format\n", 24},
-        {"bochs", 0, "Bochs Virtual HD Image", 22},
-    };
-    uint8_t head[128] = {0}, tail[512] = {0};
+    uint8_t head[BLOCK_PROBE_SIZE], tail[512] = {0};
     const char *dot = strrchr(filename, '.');
 
     if (dot && !g_ascii_strcasecmp(dot, ".cue")) {
         return "cue"; /* Spindle's own: QEMU would take the sheet's text for the disc */
     }
-    if (read_head(filename, head, sizeof head, 0) < 0) {
-        return "raw";
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
-        if (!memcmp(head + formats[i].offset, formats[i].magic, formats[i].size)) {
-            return formats[i].name;
-        }
+    ssize_t got = read_head(filename, head, sizeof head, 0);
+    const char *format = got < 0 ? "raw" : block_probe_format(head, got);
+    if (strcmp(format, "raw")) {
+        return format;
     }
     if (read_head(filename, tail, sizeof tail, -512) == 512 && !memcmp(tail, "koly", 4)) {
         return "dmg";

@@ -243,7 +243,8 @@ static void clean_up(Daemon *daemon)
     g_clear_pointer(&daemon->pidfile, pidfile_free);
     g_clear_pointer(&daemon->lifeline, lifeline_free);
     if (!block_shutdown(CLOSE_TIMEOUT_MS)) {
-        /* A source hangs in the kernel; nothing was written that would be lost. */
+        /* A source hangs in the kernel. What a guest was told to be written is the kernel's or the source's.
+         */
         _exit(0);
     }
     g_main_loop_unref(daemon->loop);

@@ -11,6 +11,8 @@ from tap import Tap
 
 MACHINE = ["-M", "q35", "-display", "none"]
 
+DISK = ["-blockdev", "driver=file,filename=a.iso,node-name=f"]
+
 # Name, arguments: the engine alone, given the same, is the reference.
 AS_QEMU = [
     ("no such file", ["-cdrom", "nofile.iso"]),
@@ -57,6 +59,31 @@ AS_QEMU = [
     ("a cache mode that is none", ["-drive", "file=a.iso,media=cdrom,cache=often,format=raw"]),
     ("a boolean that is none", ["-blockdev", "driver=file,filename=a.iso,node-name=f,read-only=maybe", "-device", "ide-cd,drive=f"]),
     ("a child that is not there", ["-blockdev", "driver=raw,file=nope,node-name=r", "-device", "ide-cd,drive=r"]),
+    ("no such file: -hda", ["-hda", "nofile.img"]),
+    ("no such file: a bare name", ["nofile.img"]),
+    ("no such file: a disk of -drive", ["-drive", "file=nofile.img,format=raw"]),
+    ("-hda twice", ["-drive", "file=a.iso,format=raw,index=0", "-hda", "b.iso"]),
+    ("a disk on a read-only node", ["-blockdev", "driver=file,filename=a.iso,node-name=f,read-only=on", "-device", "ide-hd,drive=f"]),
+    ("a disk on a read-only drive", ["-drive", "if=none,id=d,file=a.iso,format=raw,readonly=on", "-device", "ide-hd,drive=d"]),
+    ("a disk on a disc", ["-drive", "if=none,id=d,file=a.iso,format=raw,media=cdrom", "-device", "ide-hd,drive=d"]),
+    ("a read-only -drive", ["-drive", "file=a.iso,format=raw,readonly=on"]),
+    ("a disk without an image", ["-device", "ide-hd"]),
+    ("a disk with nothing in it", ["-drive", "if=ide,media=disk"]),
+    ("a disk: drive= that names nothing", ["-device", "ide-hd,drive=nope"]),
+    ("a disk: a write policy that is none", ["-drive", "file=a.iso,format=raw,werror=perhaps"]),
+    ("a disk: a read policy that is none", ["-drive", "file=a.iso,format=raw,rerror=enospc"]),
+    ("a disk: limits that contradict", ["-drive", "file=a.iso,format=raw,throttling.bps-total=1,throttling.bps-read=1"]),
+    ("a disk: aio that is none", ["-drive", "file=a.iso,format=raw,cache=none,aio=fast"]),
+    ("a disk: aio=native without cache.direct", ["-drive", "file=a.iso,format=raw,aio=native"]),
+    ("a disk: discard that is none", ["-drive", "file=a.iso,format=raw,discard=perhaps"]),
+    ("a disk: a key that is none", ["-drive", "file=a.iso,format=raw,serial=x"]),
+    *[("a disk: " + props, [*DISK, "-device", "ide-hd,drive=f," + props]) for props in (
+        "cyls=70000,heads=1,secs=1", "cyls=10", "cyls=10,heads=20,secs=3", "cyls=10,heads=2,secs=300",
+        "logical_block_size=1000", "logical_block_size=1024", "physical_block_size=256",
+        "logical_block_size=4096,physical_block_size=512", "rotation_rate=70000", "rotation_rate=fast",
+        "write-cache=perhaps", "werror=perhaps", "share-rw=maybe", "bios-chs-trans=perhaps", "wwn=abc",
+        "discard_granularity=1000", "min_io_size=100", "opt_io_size=100", "nonsense=1", "discard=unmap", "unit=1",
+        "bus=ide.9", "account-failed=x", "win2k-install-hack=x")],
     ("a machine that is none", ["-cdrom", "a.iso", "-M", "nonsense"]),
 ]
 
@@ -77,8 +104,27 @@ OWN = [
      "--blockdev driver=file,filename=a.iso: 'node-name' must be specified for the root node"),
     ("spindled: no controller", "spindled", ["--device", "ide-cd"],
      "--device ide-cd: No 'IDE' bus found for device 'ide-cd': give --vfio-user"),
-    ("spindled: another device", "spindled", ["--vfio-user", "s", "--device", "ide-hd"],
-     "--device ide-hd: 'ide-hd' is not a valid device model name"),
+    ("spindled: another device", "spindled", ["--vfio-user", "s", "--device", "ide-drive"],
+     "--device ide-drive: 'ide-drive' is not a valid device model name"),
+    ("spindled: another controller", "spindled", ["--vfio-user", "s,controller=ich6"],
+     "--vfio-user s,controller=ich6: Parameter 'controller' does not accept value 'ich6'"),
+    ("spindled: a disk without an image", "spindled", ["--vfio-user", "s", "--device", "ide-hd"],
+     "--device ide-hd: No drive specified"),
+    ("spindled: a bus with both its units taken", "spindled",
+     ["--vfio-user", "s,controller=piix3-ide", *["--device", "ide-cd,bus=ide.1"] * 3],
+     "--device ide-cd,bus=ide.1: IDE unit 1 is in use"),
+    ("spindled: a unit that is not there", "spindled",
+     ["--vfio-user", "s,controller=piix4-ide", "--device", "ide-cd,bus=ide.1,unit=2"],
+     "--device ide-cd,bus=ide.1,unit=2: Can't create IDE unit 2, bus supports only 2 units"),
+    ("spindled: an image with two writers", "spindled",
+     ["--vfio-user", "s", "--blockdev", "driver=file,filename=a.iso,node-name=f", "--device", "ide-hd,drive=f,id=one",
+      "--device", "ide-hd,drive=f,id=two"],
+     "--device ide-hd,drive=f,id=two: Permission conflict on node 'f': permissions 'write' are both required by block "
+     "device 'one' (uses node 'f' as 'root' child) and unshared by block device 'two' (uses node 'f' as 'root' child)."),
+    ("spindled: an image with two nodes that write", "spindled",
+     ["--vfio-user", "s", "--blockdev", "driver=file,filename=a.iso,node-name=f", "--blockdev",
+      "driver=file,filename=a.iso,node-name=g", "--device", "ide-hd,drive=f", "--device", "ide-hd,drive=g"],
+     '--device ide-hd,drive=f: Failed to get "write" lock\nIs another process using the image [a.iso]?'),
     ("spindled: another object", "spindled", ["--object", "iothread,id=x"],
      "--object iothread,id=x: Parameter 'qom-type' does not accept value 'iothread'"),
     ("spindled: a taken port", "spindled", ["--vfio-user", "s", "--device", "ide-cd,bus=ide.1", "--device", "ide-cd,bus=ide.1"],

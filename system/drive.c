@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * A hard disk whose error policy is to stop keeps the failed request. There is nothing here that could stop
+ * the machine, so the request is tried again every second until it succeeds or the guest gives it up.
+ */
+#include "system/drive.h"
+#include "hw/block/hard-disk.h"
+#include "hw/block/mmc.h"
+#include "hw/ide/ata-disk.h"
+#include "hw/ide/atapi.h"
+#include "util/error.h"
+#include "util/log.h"
+
+#define RETRY_SECONDS 1
+
+struct Drive {
+    char *id;
+    DriveModel model;
+    MmcDrive *mmc; /* one of these two */
+    HardDisk *disk;
+    IdeDevice *device;
+    guint retry; /* source id, 0: nothing is kept */
+};
+
+static const char *drive_label(const HardDisk *disk)
+{
+    const char *id = hard_disk_id(disk);
+
+    return id ? id : block_name(hard_disk_node(disk));
+}
+
+static gboolean on_retry(gpointer data)
+{
+    Drive *drive = data;
+
+    if (!hard_disk_kept(drive->disk)) {
+        drive->retry = 0;
+        return G_SOURCE_REMOVE;
+    }
+    hard_disk_resume(drive->disk);
+    return G_SOURCE_CONTINUE;
+}
+
+static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque)
+{
+    Drive *drive = opaque;
+
+    if (action == HARD_DISK_STOP && !drive->retry) {
+        log_warn("'%s': %s failed: %s; it is tried again every second", drive_label(disk),
+                 op == BLOCK_READ ? "a read" : "a write", g_strerror(-error));
+        drive->retry = g_timeout_add_seconds(RETRY_SECONDS, on_retry, drive);
+    }
+}
+
+static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *identity, BlockNode *node,
+                    GError **error)
+{
+    MmcDriveConfig config = {
+        .id = props->id, .revision = props->ver, .serial = props->serial, .read_ahead = true};
+
+    drive->mmc = mmc_drive_new(&config);
+    drive->device = atapi_new(drive->mmc, identity);
+    return !node || mmc_drive_insert(drive->mmc, node, false, error);
+}
+
+static HardDiskOnError on_error_for(DriveOnError policy, HardDiskOnError automatic)
+{
+    static const HardDiskOnError map[] = {
+        [DRIVE_ON_ERROR_REPORT] = HARD_DISK_REPORT,
+        [DRIVE_ON_ERROR_IGNORE] = HARD_DISK_IGNORE,
+        [DRIVE_ON_ERROR_ENOSPC] = HARD_DISK_ENOSPC,
+        [DRIVE_ON_ERROR_STOP] = HARD_DISK_STOP,
+    };
+
+    return policy == DRIVE_ON_ERROR_AUTO ? automatic : map[policy];
+}
+
+static AtaTranslation translation_for(DriveTranslation translation)
+{
+    static const AtaTranslation map[] = {
+        [DRIVE_TRANSLATION_AUTO] = ATA_TRANSLATION_AUTO,   [DRIVE_TRANSLATION_NONE] = ATA_TRANSLATION_NONE,
+        [DRIVE_TRANSLATION_LBA] = ATA_TRANSLATION_LBA,     [DRIVE_TRANSLATION_LARGE] = ATA_TRANSLATION_LARGE,
+        [DRIVE_TRANSLATION_RECHS] = ATA_TRANSLATION_RECHS,
+    };
+
+    return map[translation];
+}
+
+static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *identity, BlockNode *node,
+                    GError **error)
+{
+    HardDiskConfig config = {
+        .id = props->id,
+        .node = node,
+        .rerror = on_error_for(props->rerror, HARD_DISK_REPORT),
+        .werror = on_error_for(props->werror, HARD_DISK_ENOSPC),
+        .write_back = props->write_back,
+    };
+    AtaDiskConfig ata = {
+        .identity = *identity,
+        .cyls = props->cyls,
+        .heads = props->heads,
+        .secs = props->secs,
+        .translation = translation_for(props->translation),
+        .logical_block_size = props->logical_block_size,
+        .physical_block_size = props->physical_block_size,
+        .rotation_rate = props->rotation_rate,
+    };
+
+    if (!node) {
+        return error_set(error, "No drive specified");
+    }
+    drive->disk = hard_disk_new(&config, error);
+    if (!drive->disk) {
+        return false;
+    }
+    hard_disk_on_failed(drive->disk, on_failed, drive);
+    drive->device = ata_disk_new(drive->disk, &ata, error);
+    return drive->device != NULL;
+}
+
+Drive *drive_new(const DriveProps *props, BlockNode *node, GError **error)
+{
+    IdeIdentity identity = {
+        .serial = props->serial, .model = props->product, .firmware = props->ver, .wwn = props->wwn};
+    Drive *drive = g_new0(Drive, 1);
+
+    drive->id = g_strdup(props->id);
+    drive->model = props->model;
+    if (!(props->model == DRIVE_HD ? make_hd : make_cd)(drive, props, &identity, node, error)) {
+        drive_free(drive);
+        return NULL;
+    }
+    return drive;
+}
+
+void drive_free(Drive *drive)
+{
+    if (drive) {
+        g_clear_handle_id(&drive->retry, g_source_remove);
+        ide_device_free(drive->device);
+        mmc_drive_free(drive->mmc);
+        hard_disk_free(drive->disk);
+        g_free(drive->id);
+        g_free(drive);
+    }
+}
+
+const char *drive_id(const Drive *drive)
+{
+    return drive->id;
+}
+
+DriveModel drive_model(const Drive *drive)
+{
+    return drive->model;
+}
+
+IdeDevice *drive_device(const Drive *drive)
+{
+    return drive->device;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * A drive of the drive process: ide-cd or ide-hd with what it holds. Loop thread.
+ */
+#ifndef SPINDLE_SYSTEM_DRIVE_H
+#define SPINDLE_SYSTEM_DRIVE_H
+
+#include "block/block.h"
+#include "hw/ide/ide-device.h"
+#include "system/drive-props.h"
+
+typedef struct Drive Drive;
+
+/* `node`: the disc or disk, NULL for an empty drive (ide-cd); the drive takes a reference. NULL and an error
+ * in QEMU's words. */
+Drive *drive_new(const DriveProps *props, BlockNode *node, GError **error);
+
+/* Its device must be off the controller. NULL is allowed. */
+void drive_free(Drive *drive);
+
+const char *drive_id(const Drive *drive); /* NULL: none */
+DriveModel drive_model(const Drive *drive);
+IdeDevice *drive_device(const Drive *drive);
+
+#endif
