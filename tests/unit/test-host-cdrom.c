@@ -168,7 +168,6 @@ static void test_remove(void)
     assert_good(guest, 0x4a, 1, 0, 0, 0x10, 0, 0, 0, 8, 0);
     g_assert_cmphex(guest->data->data[4], ==, 3); /* removal */
     since = g_get_monotonic_time();
-    g_autofree char *c = loop_device_make_medium(rig.loop, "c", BYTES + 2048);
     g_assert_cmpint(truncate(rig.a, BYTES + 2048), ==, 0);
     g_assert_cmpint(loop_device_resized(rig.loop), ==, 0);
     wait_event(&rig, BLOCK_EVENT_MEDIUM, since, "insert a larger one");
