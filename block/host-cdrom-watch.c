@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#define LOOK_AGAIN_MS 500                  /* while it spins up, or is on its way back */
+#define LOOK_AGAIN_MS 500 /* while it spins up, or is on its way back */
+#define SETTLE_TIMES  6
 #define LOOK_TIMES    40                   /* … for so long after it was plugged in */
 #define DOUBT_US      (1 * G_USEC_PER_SEC) /* bad sectors come in crowds */
 #define CHECK_US      (2 * G_USEC_PER_SEC) /* the guest's questions too */
@@ -156,12 +157,34 @@ static void look_begin_polling(CdromWatch *watch, Look *look)
     }
 }
 
+/* Worker. One change of a disc may be several events to the drive, which gives one at each opening: until
+ * there are no more. */
+static void look_well(CdromWatch *watch, Look *look)
+{
+    bool changed = false;
+    for (int i = 0; i < SETTLE_TIMES; i++) {
+        const uint64_t sequence = look->state.sequence;
+        int error;
+        g_clear_pointer(&look->device, cdrom_device_unref);
+        g_clear_pointer(&look->toc, block_toc_free);
+        look->state = (CdromState){.status = CDROM_GONE};
+        look->device = cdrom_device_open(watch->filename, watch->direct, watch->align, &error);
+        if (look->device) {
+            cdrom_device_ask(look->device, &look->state, &look->toc);
+        }
+        changed |= look->state.changed;
+        if (look->state.sequence == sequence && !look->state.changed) {
+            break;
+        }
+    }
+    look->state.changed = changed;
+}
+
 /* Worker. */
 static void look_run(BlockJob *job)
 {
     CdromWatch *watch = (CdromWatch *)((char *)job - offsetof(CdromWatch, job));
     Look *look = &watch->look;
-    int error;
     if (look->first) {
         look_begin_polling(watch, look);
     }
@@ -173,12 +196,7 @@ static void look_run(BlockJob *job)
     if (look->nothing) {
         return;
     }
-    g_clear_pointer(&look->device, cdrom_device_unref);
-    look->state = (CdromState){.status = CDROM_GONE};
-    look->device = cdrom_device_open(watch->filename, watch->direct, watch->align, &error);
-    if (look->device) {
-        cdrom_device_ask(look->device, &look->state, &look->toc);
-    }
+    look_well(watch, look);
 }
 
 static gboolean look_again(gpointer opaque)

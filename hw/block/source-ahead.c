@@ -13,7 +13,7 @@
  * span in which it stops. */
 static const struct {
     int64_t short_us, long_us;
-} span_limits[] = {[false] = {60000, 250000}, [true] = {15000, 50000}};
+} span_limits[] = {[false] = {60000, 250000}, [true] = {6000, 50000}};
 
 /* The source is a drive of the host. */
 static bool is_drive(const BlockNode *node)

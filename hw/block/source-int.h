@@ -8,7 +8,7 @@
 
 #include "hw/block/source.h"
 
-#define SOURCE_SPANS      4            /* buffers held for read-ahead, at most */
+#define SOURCE_SPANS      8            /* buffers held for read-ahead, at most */
 #define SOURCE_SPANS_FAR  2            /* … of a source that is not a drive of the host */
 #define SOURCE_WINDOW_MIN (128 * 1024) /* bytes of the shortest span, and the unit that costs are told in */
 

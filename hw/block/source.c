@@ -12,7 +12,7 @@ Source *source_new(bool read_ahead)
 {
     Source *source = g_new0(Source, 1);
     source->read_ahead = read_ahead;
-    source->pool = buffer_pool_new(BUFFER_MAX, BUFFER_ALIGN, 2);
+    source->pool = buffer_pool_new(BUFFER_MAX, BUFFER_ALIGN, 4);
     source->window = SOURCE_WINDOW_MIN;
     return source;
 }

@@ -6,9 +6,9 @@
  * A SourceRead is one chunk under way or done. Its owner frees it in any state; a read that is still with the
  * block layer then goes on by itself and frees itself later. Loop thread only.
  *
- * Read-ahead: up to two spans (four, of a host's drive) behind the reader are asked for in the background and
- * kept until the reader has passed, went elsewhere, or did nothing for some seconds. A read of bytes that are
- * on their way waits for them instead of reading them twice.
+ * Read-ahead: up to two spans (eight, of a host's drive) behind the reader are asked for in the background
+ * and kept until the reader has passed, went elsewhere, or did nothing for some seconds. A read of bytes that
+ * are on their way waits for them instead of reading them twice.
  */
 #ifndef SPINDLE_HW_BLOCK_SOURCE_H
 #define SPINDLE_HW_BLOCK_SOURCE_H
