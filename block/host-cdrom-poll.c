@@ -70,12 +70,17 @@ bool cdrom_poll_begin(CdromPoll *poll, const CdromDevice *device, const char **r
     return true;
 }
 
+void cdrom_poll_forget(CdromPoll *poll)
+{
+    g_clear_pointer(&poll->path, g_free);
+    g_clear_pointer(&poll->before, g_free);
+}
+
 void cdrom_poll_end(CdromPoll *poll)
 {
     g_autofree char *now = poll->path ? read_setting(poll->path) : NULL;
     if (now && !strcmp(now, G_STRINGIFY(CDROM_POLL_MS))) {
         (void)write_setting(poll->path, poll->before); /* unplugged: there is nothing to restore */
     }
-    g_clear_pointer(&poll->path, g_free);
-    g_clear_pointer(&poll->before, g_free);
+    cdrom_poll_forget(poll);
 }

@@ -23,4 +23,7 @@ bool cdrom_poll_begin(CdromPoll *poll, const CdromDevice *device, const char **r
 /* Restores the setting, unless somebody else changed it since. */
 void cdrom_poll_end(CdromPoll *poll);
 
+/* The device is gone, and its setting with it. */
+void cdrom_poll_forget(CdromPoll *poll);
+
 #endif

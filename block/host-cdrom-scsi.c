@@ -10,6 +10,24 @@
 #define LEAST      (64 * 1024)
 #define MOST       (512 * 1024)
 
+/* By the sense key (SPC-4 4.5.6). */
+static int error_of(unsigned key)
+{
+    switch (key) {
+    case 0x0:
+    case 0x1: /* recovered: the data is good */
+        return 0;
+    case 0x2: /* not ready */
+        return -ENOMEDIUM;
+    case 0x4: /* hardware; as the kernel calls it */
+        return -EREMOTEIO;
+    case 0xb: /* aborted */
+        return -ECANCELED;
+    default:
+        return -EIO;
+    }
+}
+
 /* What status and sense mean for somebody who only wants to know if it worked. */
 static int result_of(const struct sg_io_hdr *io, const uint8_t *sense)
 {
@@ -21,7 +39,7 @@ static int result_of(const struct sg_io_hdr *io, const uint8_t *sense)
     }
     if (io->sb_len_wr >= 3 && io->status == 0x02) {
         const unsigned key = (sense[0] & 0x02 ? sense[1] : sense[2]) & 0x0f; /* descriptor or fixed format */
-        return key == 0 || key == 1 ? 0 : -EIO;                              /* recovered: the data is good */
+        return error_of(key);
     }
     return io->host_status == 1 ? -ENODEV : -EIO;
 }
@@ -69,9 +87,4 @@ uint32_t cdrom_scsi_max_bytes(int fd)
         return LEAST;
     }
     return CLAMP(sectors * 512u, 4096u, MOST);
-}
-
-BlockToc *cdrom_scsi_read_toc(CdromDevice *device, uint64_t *size)
-{
-    return NULL;
 }

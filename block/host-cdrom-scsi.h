@@ -13,8 +13,9 @@ typedef struct CdromReply {
     size_t bytes; /* received */
 } CdromReply;
 
-/* A command that receives up to `bytes` bytes (none: a command without data). 0; -EIO when the drive ended it
- * with a sense, which is in *ret_reply if that is not NULL; another -errno when it never got there. */
+/* A command that receives up to `bytes` bytes (none: a command without data). 0, or -errno: what the
+ * sense of the drive means, which is in *ret_reply if that is not NULL, or why the command never got there.
+ */
 int cdrom_scsi_command(int fd, const uint8_t *cdb, uint8_t cdb_bytes, void *buf, size_t bytes,
                        CdromReply *ret_reply);
 
@@ -27,5 +28,9 @@ uint32_t cdrom_scsi_max_bytes(int fd);
 /* The disc's table of contents, if there is more to it than one track of data: sets device->raw_base, and
  * *size to the bytes of the node with the raw sectors behind its data. NULL: a plain disc. */
 BlockToc *cdrom_scsi_read_toc(CdromDevice *device, uint64_t *size);
+
+/* Bytes of the node from device->raw_base on. 0 or -errno. */
+int cdrom_scsi_preadv_raw(const CdromDevice *device, uint64_t offset, uint64_t bytes, const struct iovec *iov,
+                          int niov);
 
 #endif

@@ -25,7 +25,7 @@ typedef enum {
 typedef struct Look {
     CdromDevice *device; /* in: as it is, may be NULL; out: as opened anew, NULL: gone */
     LookKind kind;
-    bool first; /* begin polling */
+    bool arm; /* have the kernel look after the drive */
     TrayMove move;
     bool set_lock, lock;
     bool nothing;     /* out: a glance that saw nothing new */
@@ -53,7 +53,7 @@ struct CdromWatch {
     UeventListener *listener;
     char devname[64];
     CdromState state; /* as told, or about to be */
-    bool stopped, running, started;
+    bool stopped, running, armed;
     LookKind again; /* wanted while one ran */
     bool tell;      /* the guest believes that the tray moved: tell it the truth */
     bool opened;    /* our last word to the tray: drives that cannot tell an open tray from an empty one */
@@ -141,19 +141,20 @@ static void look_command(CdromWatch *watch, Look *look)
     }
 }
 
+/* A device that came back is a new one to the kernel. */
 static void look_begin_polling(CdromWatch *watch, Look *look)
 {
     CdromPoll poll = {0};
-    if (!look->device || cdrom_poll_begin(&poll, look->device, &look->deaf)) {
-        pthread_mutex_lock(&watch->lock);
-        const bool closed = !watch->node;
-        if (!closed) {
-            watch->poll = poll;
-        }
-        pthread_mutex_unlock(&watch->lock);
-        if (closed) {
-            cdrom_poll_end(&poll);
-        }
+    (void)cdrom_poll_begin(&poll, look->device, &look->deaf);
+    pthread_mutex_lock(&watch->lock);
+    const bool closed = !watch->node;
+    if (!closed) {
+        cdrom_poll_forget(&watch->poll);
+        watch->poll = poll;
+    }
+    pthread_mutex_unlock(&watch->lock);
+    if (closed) {
+        cdrom_poll_end(&poll);
     }
 }
 
@@ -185,9 +186,6 @@ static void look_run(BlockJob *job)
 {
     CdromWatch *watch = (CdromWatch *)((char *)job - offsetof(CdromWatch, job));
     Look *look = &watch->look;
-    if (look->first) {
-        look_begin_polling(watch, look);
-    }
     look_command(watch, look);
     look->nothing = look->kind == LOOK_NOT;
     if (look->kind == LOOK_GLANCE && look->device) {
@@ -197,6 +195,9 @@ static void look_run(BlockJob *job)
         return;
     }
     look_well(watch, look);
+    if (look->arm && look->device) {
+        look_begin_polling(watch, look);
+    }
 }
 
 static gboolean look_again(gpointer opaque)
@@ -292,6 +293,7 @@ static void watch_tell(CdromWatch *watch, Look *look)
     *news =
         (News){watch_ref(watch), g_steal_pointer(&look->device), look->state, g_steal_pointer(&look->toc)};
     watch->state = look->state;
+    watch->armed &= !gone;
     if (news->device) {
         memcpy(watch->devname, news->device->devname, sizeof watch->devname);
     }
@@ -332,22 +334,26 @@ static void look_done(BlockJob *job)
     Look *look = &watch->look;
     watch->running = false;
     watch->tell |= look->move != MOVE_NONE;
+    if (look->move != MOVE_NONE) {
+        trace(host_cdrom_move, watch->filename, look->move == MOVE_OPEN, look->moved);
+    }
     if (look->move != MOVE_NONE && look->moved == 0) {
         watch->opened = look->move == MOVE_OPEN;
     }
     if (!watch->stopped) {
-        if (look->first && look->deaf) {
+        watch->armed |= look->arm && look->device;
+        if (look->deaf) {
             check_by_time(watch, look->deaf);
         }
         if (!look->nothing && watch->move == MOVE_NONE) {
             look_judge(watch, look);
         }
-        if (watch->again != LOOK_NOT || watch->lock_news || watch->move != MOVE_NONE) {
-            watch_kick(watch, watch->again);
-        }
     }
     unref_elsewhere(g_steal_pointer(&look->device));
     g_clear_pointer(&look->toc, block_toc_free);
+    if (watch->again != LOOK_NOT || watch->lock_news || watch->move != MOVE_NONE) {
+        watch_kick(watch, watch->again); /* fills watch->look anew */
+    }
     watch_unref(watch);
 }
 
@@ -363,13 +369,12 @@ static void watch_kick(CdromWatch *watch, LookKind kind)
     watch->look = (Look){
         .device = cdrom_watch_device(watch),
         .kind = watch->move != MOVE_NONE ? LOOK_WELL : kind,
-        .first = !watch->started,
+        .arm = !watch->armed,
         .move = watch->move,
         .set_lock = watch->lock_news,
         .lock = watch->lock_wanted,
         .state = watch->state,
     };
-    watch->started = true;
     watch->move = MOVE_NONE;
     watch->lock_news = false;
     watch->job = (BlockJob){.run = look_run, .done = look_done};

@@ -8,6 +8,7 @@
  */
 #include "block/block-int.h"
 #include "block/fd-open.h"
+#include "block/host-cdrom-scsi.h"
 #include "block/host-cdrom-watch.h"
 #include "util/error.h"
 #include <errno.h>
@@ -93,7 +94,10 @@ static int host_cdrom_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, c
     if (!device) {
         return -ENODEV;
     }
-    int ret = fd_file_preadv(&device->file, offset, bytes, iov, niov);
+    const uint64_t raw = device->raw_base;
+    int ret = offset >= raw          ? cdrom_scsi_preadv_raw(device, offset, bytes, iov, niov)
+              : offset + bytes > raw ? -EINVAL /* no track lies across */
+                                     : fd_file_preadv(&device->file, offset, bytes, iov, niov);
     if (ret < 0) {
         ret = read_failed(node, device, ret);
     }

@@ -25,6 +25,7 @@ bool sense_errno_is_medium(int errnum)
     case EACCES:
     case EPERM:
     case ENOMEM:
+    case EREMOTEIO:
     case ECANCELED:
         return false;
     default:
@@ -46,6 +47,7 @@ MmcSense sense_from_errno(int errnum, uint32_t lba)
     case ENOMEDIUM:
         return SENSE_NO_MEDIUM;
     case ENOMEM:
+    case EREMOTEIO: /* what the kernel makes of a drive's hardware error */
         return SENSE_INTERNAL_FAILURE;
     case ECANCELED:
         return SENSE_ABORTED;

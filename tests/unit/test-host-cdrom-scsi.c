@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * A drive of the host as it answers MMC commands: this program's ioctl() takes the place of the C library's
+ * and plays the drive on a loop device, which holds the user data. Tables of contents, whole sectors, sense,
+ * tray and lock. Needs root.
+ */
+#include "block/host-cdrom-toc.h"
+#include "tests/lib/loop-device.h"
+#include "tests/lib/mmc-guest.h"
+#include "tests/unit/block-test.h"
+#include "util/bytes.h"
+#include <errno.h>
+#include <linux/cdrom.h>
+#include <linux/fs.h>
+#include <scsi/sg.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RAW 2352
+
+typedef struct Sense {
+    uint8_t key, asc, ascq;
+} Sense;
+
+/* The drive. Written while nothing is under way. */
+static struct {
+    bool on;
+    int status;         /* CDS_… */
+    const uint8_t *toc; /* full TOC */
+    size_t toc_bytes;
+    unsigned max_sectors; /* of 512 bytes */
+    Sense raw;            /* READ CD ends with this… */
+    uint32_t raw_lba;     /* … if it reaches this */
+    int eject_errno, prevent_errno;
+    gint ejects, closes, starts, prevents, allows, lockdoors, raws, too_large; /* atomic */
+} drive;
+
+static uint8_t raw_byte(uint32_t lba, unsigned i)
+{
+    return (uint8_t)(lba * 13 + i * 3 + 1);
+}
+
+static int check_condition(struct sg_io_hdr *io, Sense sense)
+{
+    const uint8_t fixed[18] = {0x70, 0, sense.key, 0, 0, 0, 0, 10, 0, 0, 0, 0, sense.asc, sense.ascq};
+    memcpy(io->sbp, fixed, MIN(sizeof fixed, io->mx_sb_len));
+    io->sb_len_wr = sizeof fixed;
+    io->status = 2;
+    io->driver_status = 8;
+    io->resid = (int)io->dxfer_len;
+    return 0;
+}
+
+static int answer(struct sg_io_hdr *io, const void *data, size_t bytes)
+{
+    const size_t given = MIN(bytes, io->dxfer_len);
+    memcpy(io->dxferp, data, given);
+    io->resid = (int)(io->dxfer_len - given);
+    return 0;
+}
+
+static int read_cd(struct sg_io_hdr *io)
+{
+    const uint32_t lba = load_be32(&io->cmdp[2]), count = load_be24(&io->cmdp[6]);
+    uint8_t *to = io->dxferp;
+    g_atomic_int_inc(&drive.raws);
+    g_assert_cmpuint(io->dxfer_len, ==, count * RAW);
+    if (io->dxfer_len > drive.max_sectors * 512) {
+        g_atomic_int_inc(&drive.too_large);
+    }
+    if (drive.raw.key > 1 && drive.raw_lba >= lba && drive.raw_lba < lba + count) {
+        return check_condition(io, drive.raw);
+    }
+    for (uint32_t s = 0; s < count; s++) {
+        for (unsigned i = 0; i < RAW; i++) {
+            *to++ = raw_byte(lba + s, i);
+        }
+    }
+    if (drive.raw.key == 1) { /* recovered */
+        check_condition(io, drive.raw);
+        io->resid = 0;
+    }
+    return 0;
+}
+
+static int sub_channel(struct sg_io_hdr *io)
+{
+    uint8_t reply[24] = {0, 0x15, 0, 20, io->cmdp[3]};
+    reply[8] = 0x80;
+    memcpy(&reply[9],
+           io->cmdp[3] == 2   ? "1234567890123"
+           : io->cmdp[6] == 2 ? "ABCDE0000002"
+                              : "ABCDE0000003",
+           io->cmdp[3] == 2 ? 13 : 12);
+    return answer(io, reply, sizeof reply);
+}
+
+static int prevent(struct sg_io_hdr *io)
+{
+    if (drive.prevent_errno) {
+        errno = drive.prevent_errno;
+        return -1;
+    }
+    g_atomic_int_inc(io->cmdp[4] & 1 ? &drive.prevents : &drive.allows);
+    return 0;
+}
+
+static int send_packet(struct sg_io_hdr *io)
+{
+    static const uint8_t inquiry[36] = {5, 0x80}, profile[8] = {0, 0, 0, 4, 0, 0, 0, 8};
+    static const uint8_t text[4 + 18] = {0, 20, 0, 0, 0x80, 1};
+    io->status = io->host_status = io->driver_status = io->sb_len_wr = 0;
+    io->resid = 0;
+    switch (io->cmdp[0]) {
+    case 0x12:
+        return answer(io, inquiry, sizeof inquiry);
+    case 0x1b:
+        g_atomic_int_inc(&drive.starts);
+        return 0;
+    case 0x1e:
+        return prevent(io);
+    case 0x42:
+        return sub_channel(io);
+    case 0x43:
+        if (io->cmdp[2] == 5) {
+            return answer(io, text, sizeof text);
+        }
+        return drive.toc && io->cmdp[2] == 2 ? answer(io, drive.toc, drive.toc_bytes)
+                                             : check_condition(io, (Sense){5, 0x24, 0});
+    case 0x46:
+        return answer(io, profile, sizeof profile);
+    case 0xbe:
+        return read_cd(io);
+    default:
+        return check_condition(io, (Sense){5, 0x20, 0});
+    }
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    if (!drive.on) {
+        return (int)syscall(SYS_ioctl, fd, request, arg);
+    }
+    switch (request) {
+    case CDROM_GET_CAPABILITY:
+        return CDC_OPEN_TRAY | CDC_CLOSE_TRAY | CDC_LOCK;
+    case CDROM_DRIVE_STATUS:
+        return drive.status;
+    case CDROMEJECT:
+        g_atomic_int_inc(&drive.ejects);
+        errno = drive.eject_errno;
+        return drive.eject_errno ? -1 : 0;
+    case CDROMCLOSETRAY:
+        g_atomic_int_inc(&drive.closes);
+        return 0;
+    case CDROM_LOCKDOOR:
+        g_atomic_int_inc(&drive.lockdoors);
+        return 0;
+    case BLKSECTGET:
+        *(unsigned short *)arg = (unsigned short)drive.max_sectors;
+        return 0;
+    case SG_IO:
+        return send_packet(arg);
+    default:
+        return (int)syscall(SYS_ioctl, fd, request, arg);
+    }
+}
+
+/* Session, ADR and control, POINT and the MSF of it. */
+#define ROW(session, control, point, m, s, f) session, 0x10 | (control), 0, point, 0, 0, 0, 0, m, s, f
+
+/* Data 0-299, audio 300-449 and 450-599; a second session with data 12000-12149. */
+static const uint8_t mixed[] = {0,
+                                2 + 10 * 11,
+                                1,
+                                2,
+                                ROW(1, 4, 0xa0, 1, 0, 0),
+                                ROW(1, 0, 0xa1, 3, 0, 0),
+                                ROW(1, 0, 0xa2, 0, 10, 0),
+                                ROW(1, 4, 1, 0, 2, 0),
+                                ROW(1, 0, 2, 0, 6, 0),
+                                ROW(1, 2, 3, 0, 8, 0),
+                                ROW(2, 4, 0xa0, 4, 0, 0),
+                                ROW(2, 4, 0xa1, 4, 0, 0),
+                                ROW(2, 4, 0xa2, 2, 44, 0),
+                                ROW(2, 4, 4, 2, 42, 0)};
+
+static void test_parse(void)
+{
+    uint32_t end = 0;
+    g_autoptr(BlockToc) toc = cdrom_toc_parse(mixed, sizeof mixed, &end);
+    static const struct {
+        uint8_t session, control;
+        BlockTrackMode mode;
+        uint32_t start, sectors;
+    } rows[] = {{1, 4, BLOCK_TRACK_MODE1, 0, 300},
+                {1, 0, BLOCK_TRACK_AUDIO, 300, 150},
+                {1, 2, BLOCK_TRACK_AUDIO, 450, 150},
+                {2, 4, BLOCK_TRACK_MODE1, 12000, 150}};
+    g_assert_nonnull(toc);
+    g_assert_cmpuint(toc->tracks, ==, 4);
+    g_assert_cmpuint(end, ==, 12150);
+    for (unsigned i = 0; i < 4; i++) {
+        g_assert_cmpuint(toc->track[i].session, ==, rows[i].session);
+        g_assert_cmpuint(toc->track[i].control, ==, rows[i].control);
+        g_assert_cmpuint(toc->track[i].mode, ==, rows[i].mode);
+        g_assert_cmpuint(toc->track[i].start, ==, rows[i].start);
+        g_assert_cmpuint(toc->track[i].sectors, ==, rows[i].sectors);
+    }
+}
+
+/* Whatever a drive or a disc may say: no crash, and never tracks that overlap. */
+static void test_parse_garbage(void)
+{
+    for (size_t cut = 0; cut < sizeof mixed; cut++) {
+        uint32_t end;
+        block_toc_free(cdrom_toc_parse(mixed, cut, &end));
+    }
+    for (unsigned round = 0; round < 20000; round++) {
+        uint8_t bent[sizeof mixed];
+        uint32_t end, at = 0;
+        memcpy(bent, mixed, sizeof bent);
+        for (int i = g_test_rand_int_range(1, 6); i > 0; i--) {
+            bent[g_test_rand_int_range(0, sizeof bent)] = (uint8_t)g_test_rand_int_range(0, 256);
+        }
+        g_autoptr(BlockToc) toc = cdrom_toc_parse(bent, sizeof bent, &end);
+        for (unsigned i = 0; toc && i < toc->tracks; i++) {
+            g_assert_cmpuint(toc->track[i].start, >=, at);
+            g_assert_cmpuint(toc->track[i].sectors, >, 0);
+            at = toc->track[i].start + toc->track[i].sectors;
+        }
+        g_assert_true(!toc || at == end);
+    }
+}
+
+typedef struct Rig {
+    LoopDevice *loop;
+    MmcGuest guest;
+    char *medium;
+} Rig;
+
+static bool rig_new(Rig *rig, const uint8_t *toc, size_t toc_bytes)
+{
+    const char *why;
+    memset(&drive, 0, sizeof drive);
+    rig->loop = loop_device_new(&why);
+    if (!rig->loop) {
+        g_test_skip("needs root and loop devices");
+        return false;
+    }
+    rig->medium = loop_device_make_medium(rig->loop, "m", 12150 * 2048);
+    g_assert_cmpint(loop_device_insert(rig->loop, rig->medium), ==, 0);
+    drive.status = CDS_DISC_OK;
+    drive.max_sectors = 32; /* six whole sectors */
+    drive.toc = toc;
+    drive.toc_bytes = toc_bytes;
+    drive.on = true;
+    g_autofree char *options = g_strdup_printf("host_cdrom,filename=%s,read-only=on", rig->loop->path);
+    mmc_guest_setup(&rig->guest, options);
+    return true;
+}
+
+static void rig_free(Rig *rig)
+{
+    mmc_guest_teardown(&rig->guest);
+    g_assert_true(block_shutdown(10000));
+    drive.on = false;
+    loop_device_free(rig->loop);
+    g_free(rig->medium);
+}
+
+static void test_disc(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, mixed, sizeof mixed)) {
+        return;
+    }
+    MmcGuest *guest = &rig.guest;
+    assert_good(guest, 0x43, 0, 0, 0, 0, 0, 0, 0, 44, 0);
+    assert_data(guest, 0, 42, 1, 4, 0, 0x14, 1, 0, 0, 0, 0, 0, 0, 0x10, 2, 0, 0, 0, 1, 44, 0, 0x12, 3, 0, 0,
+                0, 1, 194, 0, 0x14, 4, 0, 0, 0, 46, 224, 0, 0x14, 0xaa, 0, 0, 0, 47, 118);
+    assert_good(guest, 0x43, 0, 1, 0, 0, 0, 0, 0, 12, 0); /* the last session begins with track 4 */
+    assert_data(guest, 0, 10, 1, 2, 0, 0x14, 4, 0, 0, 0, 46, 224);
+    assert_good(guest, 0x42, 2, 0x40, 2, 0, 0, 0, 0, 24, 0);
+    g_assert_cmpmem(guest->data->data + 9, 13, "1234567890123", 13);
+    assert_good(guest, 0x42, 2, 0x40, 3, 0, 0, 3, 0, 24, 0);
+    g_assert_cmpmem(guest->data->data + 9, 12, "ABCDE0000003", 12);
+    assert_good(guest, 0x43, 0, 5, 0, 0, 0, 0, 0, 22, 0);
+    g_assert_cmphex(guest->data->data[4], ==, 0x80);
+    rig_free(&rig);
+}
+
+static void test_sectors(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, mixed, sizeof mixed)) {
+        return;
+    }
+    MmcGuest *guest = &rig.guest;
+    assert_good(guest, 0xbe, 0, 0, 0, 1, 44, 0, 0, 100, 0x10, 0, 0); /* audio */
+    g_assert_cmpuint(guest->data->len, ==, 100 * RAW);
+    for (unsigned i = 0; i < guest->data->len; i++) {
+        g_assert_cmphex(guest->data->data[i], ==, raw_byte(300 + i / RAW, i % RAW));
+    }
+    g_assert_cmpint(g_atomic_int_get(&drive.raws), >=, 17);
+    g_assert_cmpint(g_atomic_int_get(&drive.too_large), ==, 0);
+    assert_good(guest, 0x28, 0, 0, 0, 46, 230, 0, 0, 5, 0); /* data of the second session */
+    for (unsigned i = 0; i < guest->data->len; i++) {
+        g_assert_cmphex(guest->data->data[i], ==, loop_device_byte("m", 12006 * 2048 + i));
+    }
+    assert_sense(guest, 0x056400, 0x28, 0, 0, 0, 1, 44, 0, 0, 1, 0); /* READ(10) of audio */
+    rig_free(&rig);
+}
+
+static void test_sense(void)
+{
+    static const struct {
+        Sense drive;
+        uint32_t guest;
+        bool lba;
+    } rows[] = {{{3, 0x11, 0}, 0x031100, true},
+                {{4, 0x09, 0}, 0x044400, false},
+                {{0xb, 0, 0}, 0x0b0000, false},
+                {{2, 0x3a, 0}, 0x023a01, false},
+                {{1, 0x17, 0}, 0, false}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        Rig rig;
+        if (!rig_new(&rig, mixed, sizeof mixed)) {
+            return;
+        }
+        drive.raw = rows[i].drive;
+        drive.raw_lba = 320;
+        const uint32_t sense = mmc_guest_run(&rig.guest, CDB(0xbe, 0, 0, 0, 1, 44, 0, 0, 30, 0x10, 0, 0));
+        g_assert_cmphex(sense, ==, rows[i].guest);
+        if (rows[i].lba) {
+            g_assert_true(rig.guest.sense.info_valid);
+            g_assert_cmpuint(rig.guest.sense.info, ==, 320);
+            g_assert_cmpuint(rig.guest.data->len, ==, 20 * RAW); /* what lies before it */
+        }
+        rig_free(&rig);
+    }
+}
+
+static void test_tray(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, NULL, 0)) {
+        return;
+    }
+    MmcGuest *guest = &rig.guest;
+    assert_good(guest, 0x1e, 0, 0, 0, 1, 0);
+    mmc_guest_until(g_atomic_int_get(&drive.prevents) == 1);
+    assert_sense(guest, 0x055302, 0x1b, 0, 0, 0, 2, 0);
+    g_assert_cmpint(g_atomic_int_get(&drive.ejects), ==, 0);
+    assert_good(guest, 0x1e, 0, 0, 0, 0, 0);
+    mmc_guest_until(g_atomic_int_get(&drive.allows) == 1);
+    drive.status = CDS_TRAY_OPEN;
+    assert_good(guest, 0x1b, 0, 0, 0, 2, 0);
+    mmc_guest_until(g_atomic_int_get(&drive.ejects) == 1 && block_tray(guest->node) == BLOCK_TRAY_OPEN);
+    assert_sense(guest, 0x023a02, 0x00);
+    drive.status = CDS_DISC_OK;
+    assert_good(guest, 0x1b, 0, 0, 0, 3, 0);
+    mmc_guest_until(!mmc_drive_tray_open(guest->drive));
+    g_assert_cmpint(g_atomic_int_get(&drive.closes), ==, 1);
+    assert_sense(guest, 0x020401, 0x00);
+    assert_sense(guest, 0x062800, 0x00);
+    assert_good(guest, 0x00);
+    /* Another program has it open: the guest's eject is done all the same. */
+    drive.eject_errno = EBUSY;
+    assert_good(guest, 0x1b, 0, 0, 0, 2, 0);
+    mmc_guest_until(g_atomic_int_get(&drive.starts) == 1);
+    rig_free(&rig);
+    g_assert_cmpint(g_atomic_int_get(&drive.lockdoors), ==, 0);
+}
+
+/* An eject and a load at once, again and again: what was asked last holds. */
+static void test_tray_quickly(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, NULL, 0)) {
+        return;
+    }
+    MmcGuest *guest = &rig.guest;
+    for (int i = 0; i < 50; i++) {
+        assert_good(guest, 0x1b, 0, 0, 0, 2, 0);
+        for (int k = 0; k < i % 7; k++) {
+            g_main_context_iteration(NULL, FALSE);
+            g_usleep(100);
+        }
+        assert_good(guest, 0x1b, 0, 0, 0, 3, 0);
+        mmc_guest_until(!mmc_drive_tray_open(guest->drive));
+    }
+    rig_free(&rig);
+}
+
+/* Without the right to send PREVENT: the kernel's way. */
+static void test_lock_refused(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, NULL, 0)) {
+        return;
+    }
+    drive.prevent_errno = EPERM;
+    assert_good(&rig.guest, 0x1e, 0, 0, 0, 1, 0);
+    mmc_guest_until(g_atomic_int_get(&drive.lockdoors) == 1);
+    rig_free(&rig);
+    g_assert_cmpint(g_atomic_int_get(&drive.lockdoors), >=, 2); /* and unlocked when it was closed */
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/host-cdrom/toc", test_parse);
+    g_test_add_func("/host-cdrom/toc-garbage", test_parse_garbage);
+    g_test_add_func("/host-cdrom/disc", test_disc);
+    g_test_add_func("/host-cdrom/sectors", test_sectors);
+    g_test_add_func("/host-cdrom/sense", test_sense);
+    g_test_add_func("/host-cdrom/tray", test_tray);
+    g_test_add_func("/host-cdrom/tray-quickly", test_tray_quickly);
+    g_test_add_func("/host-cdrom/lock-refused", test_lock_refused);
+    return g_test_run();
+}
