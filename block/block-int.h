@@ -88,6 +88,9 @@ typedef struct BlockDriver {
     /* Absent: the child's. */
     const BlockTrayOps *tray;
 
+    /* What block_remote_stats() tells. Absent: nothing to tell. */
+    void (*remote_stats)(BlockNode *node, BlockRemoteStats *ret);
+
     /* Takes the image's locks for writing, if it has any. Any thread. Absent: claims the child. */
     bool (*claim_write)(BlockNode *node, GError **error);
 } BlockDriver;

@@ -159,6 +159,19 @@ typedef struct BlockStats {
 } BlockStats;
 const BlockStats *block_stats(const BlockNode *node);
 
+/* How a node on a server, or a cache, is doing. False for other nodes. Any thread. */
+typedef enum { BLOCK_REMOTE_CONNECTED, BLOCK_REMOTE_RETRYING } BlockRemoteState;
+typedef struct BlockRemoteStats {
+    BlockRemoteState state;
+    int64_t since_us;         /* RETRYING: for so long */
+    uint64_t served, fetched; /* bytes read from the node, bytes that came from the server */
+    uint64_t from_file;       /* bytes, from the cache file */
+    uint64_t hits, misses;    /* pieces of reads that were there, that had to wait */
+    uint64_t failures;        /* fetches that went wrong, most of them unseen by the reader */
+    uint64_t rate;            /* bytes a second, while something was being fetched lately */
+} BlockRemoteStats;
+bool block_remote_stats(BlockNode *node, BlockRemoteStats *ret);
+
 /* A read that is answered inside the call, so that its memory need not outlive it: 0, -EAGAIN when only a
  * worker can tell, or another negative errno. Loop thread. */
 int block_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);

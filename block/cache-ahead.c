@@ -56,7 +56,6 @@ static void stream_extend(BlockCache *cache, CacheStream *s)
         }
         const uint64_t end = cache_missing_end(cache, s->front, MIN(s->front + piece, limit));
         cache_job_new(cache, JOB_AHEAD, s->front, end);
-        cache->counts.ahead++;
         s->front = end;
     }
 }
@@ -72,7 +71,6 @@ static void stride_extend(BlockCache *cache, uint64_t offset, uint64_t bytes)
         }
         if (cache_is_missing(cache, at)) {
             cache_job_new(cache, JOB_AHEAD, at, cache_missing_end(cache, at, at + bytes));
-            cache->counts.ahead++;
         }
     }
 }
@@ -107,7 +105,7 @@ static void drop_stale(BlockCache *cache)
 
 uint64_t cache_generous_end(BlockCache *cache, uint64_t end)
 {
-    const CacheCounts *c = &cache->counts;
+    const BlockRemoteStats *c = &cache->counts;
     if (!cache->config.readahead || c->fetched + CACHE_CHUNK > 2 * c->served + 2 * CACHE_CHUNK) {
         return end;
     }

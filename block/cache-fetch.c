@@ -14,6 +14,7 @@
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 2000
 #define WISH_MAX_MS    60000 /* a server's Retry-After counts up to here */
+#define RATE_US        (4 * G_USEC_PER_SEC)
 #define TELL_US        500000
 #define FILL_BYTES     (1024 * 1024)
 #define FILL_IDLE_US   200000 /* no reader for so long: time to fetch the rest */
@@ -159,6 +160,7 @@ static bool job_put(void *sink, const void *data, size_t bytes)
         note_progress(job, pos, pos + n);
         job->pos = pos + n;
         cache->counts.fetched += n;
+        cache->busy_bytes += n;
         if (n == room) {
             leave_chunk(job);
         }
@@ -181,7 +183,6 @@ static void note_outage(BlockCache *cache, const CacheFailure *failure, bool aga
     cache->counts.failures++;
     if (!cache->outage_since) {
         cache->outage_since = now;
-        cache->counts.outages++;
     }
     if (last ? !cache->final_told : again && !cache->outage_told && now - cache->outage_since > TELL_US) {
         cache->outage_told = true;
@@ -307,13 +308,33 @@ static CacheJob *next_job(BlockCache *cache)
     return job;
 }
 
+/* The rate is of the time that something was under way; the past counts less and less. */
+static void note_busy(BlockCache *cache, int change)
+{
+    const int64_t now = cache_now_us();
+    if (cache->fetching == 0) {
+        cache->busy_since = now;
+    }
+    cache->fetching += change;
+    if (cache->fetching == 0) {
+        cache->busy_us += now - cache->busy_since;
+        cache->busy_since = 0;
+        if (cache->busy_us > RATE_US) {
+            cache->busy_us /= 2;
+            cache->busy_bytes /= 2;
+        }
+    }
+}
+
 static void thread_do(CacheJob *job)
 {
     BlockCache *cache = job->cache;
     const bool ahead = is_ahead(job);
     job->running = true;
     cache->fetching_ahead += ahead;
+    note_busy(cache, 1);
     job_run(job);
+    note_busy(cache, -1);
     cache->fetching_ahead -= ahead;
     cache_kick(cache);
 }

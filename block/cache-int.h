@@ -69,7 +69,11 @@ struct BlockCache {
     GQueue lru;         /* most recently used first */
     GQueue jobs;        /* in order of doing; running ones too */
     GQueue waiters;
-    CacheCounts counts;
+    BlockRemoteStats counts; /* its state, since_us and rate are made up when asked for */
+    int64_t busy_since;      /* us: … of the fetches now under way; 0: none */
+    int64_t busy_us;         /* time spent fetching, and what came, in the last while */
+    uint64_t busy_bytes;
+    unsigned fetching;
 
     /* fetch threads */
     bool stopping;

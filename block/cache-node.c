@@ -93,6 +93,13 @@ static void cache_node_interrupt(BlockNode *node)
     block_cache_interrupt(((CacheNode *)node->state)->cache);
 }
 
+static void cache_node_remote_stats(BlockNode *node, BlockRemoteStats *ret)
+{
+    CacheNode *s = node->state;
+    *ret = (BlockRemoteStats){0};
+    block_cache_stats(s->cache, ret);
+}
+
 const BlockDriver block_driver_cache = {
     .name = "cache",
     .parallel = true,
@@ -102,4 +109,5 @@ const BlockDriver block_driver_cache = {
     .preadv = cache_node_preadv,
     .read_now = cache_node_read_now,
     .interrupt = cache_node_interrupt,
+    .remote_stats = cache_node_remote_stats,
 };

@@ -9,6 +9,7 @@
 #include "util/checked.h"
 #include "util/error.h"
 #include "util/iov.h"
+#include "util/trace.h"
 
 #define MEMORY_MIN ((uint64_t)1024 * 1024) /* what is on its way needs a place */
 
@@ -292,10 +293,15 @@ void block_cache_insert(BlockCache *cache, uint64_t offset, const void *data, si
     pthread_mutex_unlock(&cache->lock);
 }
 
-void block_cache_counts(BlockCache *cache, CacheCounts *ret)
+void block_cache_stats(BlockCache *cache, BlockRemoteStats *ret)
 {
+    const int64_t now = cache_now_us();
     pthread_mutex_lock(&cache->lock);
     *ret = cache->counts;
+    ret->state = cache->outage_since ? BLOCK_REMOTE_RETRYING : BLOCK_REMOTE_CONNECTED;
+    ret->since_us = cache->outage_since ? now - cache->outage_since : 0;
+    const int64_t us = cache->busy_us + (cache->busy_since ? now - cache->busy_since : 0);
+    ret->rate = us > 0 ? cache->busy_bytes * G_USEC_PER_SEC / us : 0;
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -366,6 +372,10 @@ void block_cache_free(BlockCache *cache)
     if (!cache) {
         return;
     }
+    BlockRemoteStats stats;
+    block_cache_stats(cache, &stats);
+    trace(cache_end, cache->name, stats.served, stats.fetched, stats.from_file, stats.hits, stats.misses,
+          stats.failures, stats.rate);
     pthread_mutex_lock(&cache->lock);
     cache->stopping = true;
     cache->source.stop(cache->source.opaque);

@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "util/options.h"
+#include "block/block.h"
 
 typedef struct BlockCache BlockCache;
 
@@ -64,14 +64,6 @@ bool cache_config_read(CacheConfig *config, Options *options, GError **error);
 void cache_config_clear(CacheConfig *config);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CacheConfig, cache_config_clear)
 
-typedef struct CacheCounts {
-    uint64_t served, fetched;   /* bytes */
-    uint64_t hits, misses;      /* pieces of reads that were there, that had to wait */
-    uint64_t from_file;         /* bytes */
-    uint64_t failures, outages; /* fetches that failed; times that the source went away */
-    uint64_t ahead;             /* jobs for later */
-} CacheCounts;
-
 /* `name` is for messages. `identity` tells this content from every other, in words (URL, size, validators),
  * or is NULL when nothing does: then a cache file is of no use and refused. `sequential`: the source can only
  * give all from the start on. NULL and an error. */
@@ -92,6 +84,6 @@ int block_cache_read_now(BlockCache *cache, uint64_t offset, uint64_t bytes, con
 /* Every reader inside gives up with -ECANCELED. */
 void block_cache_interrupt(BlockCache *cache);
 
-void block_cache_counts(BlockCache *cache, CacheCounts *ret);
+void block_cache_stats(BlockCache *cache, BlockRemoteStats *ret);
 
 #endif

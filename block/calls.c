@@ -48,6 +48,15 @@ const BlockStats *block_stats(const BlockNode *node)
     return to;
 }
 
+bool block_remote_stats(BlockNode *node, BlockRemoteStats *ret)
+{
+    if (!node->driver->remote_stats) {
+        return false;
+    }
+    node->driver->remote_stats(node, ret);
+    return true;
+}
+
 int node_check(const BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes)
 {
     if (op != BLOCK_READ && op != BLOCK_FLUSH && node->info.read_only) {

@@ -337,6 +337,15 @@ static void http_interrupt(BlockNode *node)
     }
 }
 
+static void http_remote_stats(BlockNode *node, BlockRemoteStats *ret)
+{
+    HttpState *s = node->state;
+    *ret = (BlockRemoteStats){0};
+    if (s->cache) {
+        block_cache_stats(s->cache, ret);
+    }
+}
+
 /* clang-format off */
 #define HTTP_DRIVER(symbol, scheme)                                          \
     static const char *const symbol##_schemes[] = {scheme, NULL};            \
@@ -350,6 +359,7 @@ static void http_interrupt(BlockNode *node)
         .preadv = http_preadv,                                               \
         .read_now = http_read_now,                                           \
         .interrupt = http_interrupt,                                         \
+        .remote_stats = http_remote_stats,                                   \
     }
 /* clang-format on */
 

@@ -155,6 +155,13 @@ static void nbd_interrupt(BlockNode *node)
     block_cache_interrupt(((NbdState *)node->state)->cache);
 }
 
+static void nbd_remote_stats(BlockNode *node, BlockRemoteStats *ret)
+{
+    NbdState *s = node->state;
+    *ret = (BlockRemoteStats){0};
+    block_cache_stats(s->cache, ret);
+}
+
 static const char *const nbd_schemes[] = {"nbd", "nbd+tcp", "nbd+unix", NULL};
 
 const BlockDriver block_driver_nbd = {
@@ -168,4 +175,5 @@ const BlockDriver block_driver_nbd = {
     .read_now = nbd_read_now,
     .status = nbd_status,
     .interrupt = nbd_interrupt,
+    .remote_stats = nbd_remote_stats,
 };
