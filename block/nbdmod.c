@@ -76,15 +76,16 @@ static void kick(NbdSource *s)
     G_GNUC_UNUSED ssize_t n = write(s->kick, &one, sizeof one);
 }
 
-/* Lets the connection do what it can, waiting for it a little. With the lock held, open while it waits. */
+/* Lets the connection do what it can, waiting for it a little. With the lock held, open meanwhile: libnbd
+ * calls back with its own lock held, so ours must not be held when it is called. */
 static void poll_once(NbdSource *s, NbdConnection *c)
 {
+    s->polling = true;
+    pthread_mutex_unlock(&s->lock);
     const unsigned direction = nbd_aio_get_direction(c->handle);
     struct pollfd fds[2] = {{nbd_aio_get_fd(c->handle), 0, 0}, {s->kick, POLLIN, 0}};
     fds[0].events = (direction & LIBNBD_AIO_DIRECTION_READ ? POLLIN : 0) |
                     (direction & LIBNBD_AIO_DIRECTION_WRITE ? POLLOUT : 0);
-    s->polling = true;
-    pthread_mutex_unlock(&s->lock);
     const int n = poll(fds, 2, TICK_MS);
     uint64_t count;
     if (n > 0 && fds[1].revents) {
@@ -196,7 +197,9 @@ static NbdConnection *get_connection(NbdSource *s, CacheFailure *failure)
         if (s->size && (uint64_t)size != s->size) {
             failure->final = true;
             g_strlcpy(failure->text, "The export has another size than before", sizeof failure->text);
+            pthread_mutex_unlock(&s->lock);
             nbd_close(handle);
+            pthread_mutex_lock(&s->lock);
             return NULL;
         }
         NbdConnection *c = g_new0(NbdConnection, 1);
@@ -398,7 +401,9 @@ static NbdSource *module_open(const NbdConfig *config, uint64_t *ret_size, GErro
     pthread_cond_init(&s->change, NULL);
     pthread_mutex_lock(&s->lock);
     NbdConnection *c = get_connection(s, &failure);
+    pthread_mutex_unlock(&s->lock);
     const int64_t size = c ? nbd_get_size(c->handle) : -1;
+    pthread_mutex_lock(&s->lock);
     if (c) {
         connection_unref(s, c);
     }

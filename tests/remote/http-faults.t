@@ -179,7 +179,8 @@ def test_broken(tap):
         got, why, seconds = copy(server.url(), retries=1)
         tap.ok(got is None and message in why and "rror" in why and seconds < 20, "fails: " + name, why, "%.1f s" % seconds)
         # What was there at the open is the first file's.
-        server.requests = []
+        server.stop()
+        server = FaultServer(CONTENT, act)
         status, text, errors, _ = run(IO, "-r", "--image-opts", "-c", "read -v 0 16",
                                       options(server.url(), retries=0, read_only="on"))
         want = " ".join("%02x" % b for b in CONTENT[:16])
