@@ -205,6 +205,7 @@ typedef enum {
     BLOCK_EVENT_EJECT_REQUEST, /* somebody pressed the button of a locked drive */
     BLOCK_EVENT_RESIZE,        /* size changed (block_resize) */
     BLOCK_EVENT_GONE,          /* the device was unplugged: there is no medium until BLOCK_EVENT_MEDIUM */
+    BLOCK_EVENT_TRAY, /* a command for the tray is over, and no medium has changed by it: see block_tray() */
 } BlockEvent;
 typedef void (*BlockListener)(BlockNode *node, BlockEvent event, void *opaque);
 void block_listen(BlockNode *node, BlockListener listener, void *opaque);

@@ -322,10 +322,12 @@ static void look_judge(CdromWatch *watch, Look *look)
     if (watch->state.status == CDROM_GONE && now->status != CDROM_GONE) {
         watch->lock_news |= watch->lock_wanted; /* the drive that came back knows nothing of it */
     }
-    if (is_news(&watch->state, now) || watch->tell) {
-        watch->tell = false;
+    if (is_news(&watch->state, now)) {
         watch_tell(watch, look);
+    } else if (watch->tell) {
+        watch_post(watch, BLOCK_EVENT_TRAY, NULL);
     }
+    watch->tell = false;
 }
 
 static void look_done(BlockJob *job)

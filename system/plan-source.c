@@ -159,6 +159,9 @@ static const char *guess_format(PlanDraft *draft, Options *node, DriveModel mode
     if (!filename) {
         return model == DRIVE_CD ? "raw" : NULL;
     }
+    if (model == DRIVE_CD && !g_strcmp0(options_get(node, "file.driver"), "host_cdrom")) {
+        return "raw"; /* whatever disc comes; and the drive may take its time */
+    }
     format = draft->hooks->probe_format(filename);
     if (model == DRIVE_HD && !strcmp(format, "cue")) {
         format = "raw";

@@ -215,6 +215,10 @@ static void node_event(BlockNode *node, BlockEvent event, void *opaque)
         tray_eject_request(&drive->tray);
         return;
     }
+    if (event == BLOCK_EVENT_TRAY) {
+        follow_tray(drive, drive->tray_apart ? BLOCK_TRAY_NONE : block_tray(node));
+        return;
+    }
     if (event == BLOCK_EVENT_RESIZE && !drive->plain) {
         return; /* what a disc image's tracks are does not change with its file */
     }

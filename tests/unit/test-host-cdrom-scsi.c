@@ -246,7 +246,7 @@ typedef struct Rig {
     char *medium;
 } Rig;
 
-static bool rig_new(Rig *rig, const uint8_t *toc, size_t toc_bytes)
+static bool rig_new_more(Rig *rig, const uint8_t *toc, size_t toc_bytes, const char *more)
 {
     const char *why;
     memset(&drive, 0, sizeof drive);
@@ -262,9 +262,15 @@ static bool rig_new(Rig *rig, const uint8_t *toc, size_t toc_bytes)
     drive.toc = toc;
     drive.toc_bytes = toc_bytes;
     drive.on = true;
-    g_autofree char *options = g_strdup_printf("host_cdrom,filename=%s,read-only=on", rig->loop->path);
+    g_autofree char *options =
+        g_strdup_printf("host_cdrom,filename=%s,read-only=on%s", rig->loop->path, more);
     mmc_guest_setup(&rig->guest, options);
     return true;
+}
+
+static bool rig_new(Rig *rig, const uint8_t *toc, size_t toc_bytes)
+{
+    return rig_new_more(rig, toc, toc_bytes, "");
 }
 
 static void rig_free(Rig *rig)
@@ -348,6 +354,16 @@ static void test_sense(void)
     }
 }
 
+static void rest(unsigned ms)
+{
+    const gint64 end = g_get_monotonic_time() + ms * 1000;
+    while (g_get_monotonic_time() < end) {
+        if (!g_main_context_iteration(NULL, FALSE)) {
+            g_usleep(1000);
+        }
+    }
+}
+
 static void test_tray(void)
 {
     Rig rig;
@@ -365,6 +381,7 @@ static void test_tray(void)
     assert_good(guest, 0x1b, 0, 0, 0, 2, 0);
     mmc_guest_until(g_atomic_int_get(&drive.ejects) == 1 && block_tray(guest->node) == BLOCK_TRAY_OPEN);
     assert_sense(guest, 0x023a02, 0x00);
+    rest(50); /* looks that are under way see it open too */
     drive.status = CDS_DISC_OK;
     assert_good(guest, 0x1b, 0, 0, 0, 3, 0);
     mmc_guest_until(!mmc_drive_tray_open(guest->drive));
@@ -400,6 +417,43 @@ static void test_tray_quickly(void)
     rig_free(&rig);
 }
 
+/* A tray that does not move: the guest, which believes that it did, learns better. */
+static void test_tray_stuck(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, NULL, 0)) {
+        return;
+    }
+    drive.eject_errno = EIO;
+    assert_good(&rig.guest, 0x1b, 0, 0, 0, 2, 0);
+    g_assert_true(mmc_drive_tray_open(rig.guest.drive));
+    mmc_guest_until(!mmc_drive_tray_open(rig.guest.drive));
+    assert_sense(&rig.guest, 0x020401, 0x00);
+    assert_sense(&rig.guest, 0x062800, 0x00);
+    assert_good(&rig.guest, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
+    rig_free(&rig);
+}
+
+/* `tray=off`: the host's is left alone. */
+static void test_tray_off(void)
+{
+    Rig rig;
+    if (!rig_new_more(&rig, NULL, 0, ",tray=off")) {
+        return;
+    }
+    assert_good(&rig.guest, 0x1e, 0, 0, 0, 1, 0);
+    assert_good(&rig.guest, 0x1e, 0, 0, 0, 0, 0);
+    assert_good(&rig.guest, 0x1b, 0, 0, 0, 2, 0);
+    assert_sense(&rig.guest, 0x023a02, 0x00);
+    rest(50);
+    assert_good(&rig.guest, 0x1b, 0, 0, 0, 3, 0);
+    assert_sense(&rig.guest, 0x020401, 0x00);
+    assert_sense(&rig.guest, 0x062800, 0x00);
+    assert_good(&rig.guest, 0x00);
+    rig_free(&rig);
+    g_assert_cmpint(drive.ejects + drive.closes + drive.prevents + drive.allows + drive.lockdoors, ==, 0);
+}
+
 /* Without the right to send PREVENT: the kernel's way. */
 static void test_lock_refused(void)
 {
@@ -424,6 +478,8 @@ int main(int argc, char **argv)
     g_test_add_func("/host-cdrom/sense", test_sense);
     g_test_add_func("/host-cdrom/tray", test_tray);
     g_test_add_func("/host-cdrom/tray-quickly", test_tray_quickly);
+    g_test_add_func("/host-cdrom/tray-stuck", test_tray_stuck);
+    g_test_add_func("/host-cdrom/tray-off", test_tray_off);
     g_test_add_func("/host-cdrom/lock-refused", test_lock_refused);
     return g_test_run();
 }

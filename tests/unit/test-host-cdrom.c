@@ -20,7 +20,7 @@ typedef struct Rig {
     LoopDevice *loop;
     MmcGuest guest;
     char *a, *b; /* media */
-    unsigned events[4];
+    unsigned events[5];
     gint64 last;
 } Rig;
 
