@@ -33,6 +33,10 @@ void hmp_error(HmpCall *call, GError *error)
 
 void hmp_finish(HmpCall *call)
 {
+    if (call->running) {
+        call->finished = true;
+        return;
+    }
     QmpCall *qmp = call->qmp;
     JsonNode *value = qmp_string(call->output->str);
 
@@ -257,8 +261,10 @@ static JsonNode *cmd_human_monitor_command(QmpCall *qmp, GError **error)
     call->output = g_string_new(NULL);
     call->words = split_words(qmp_arg_string(qmp, "command-line"), &bad_quote);
     qmp_call_defer(qmp);
+    call->running = true;
     run_line(call, bad_quote);
-    if (!call->deferred) {
+    call->running = false;
+    if (!call->deferred || call->finished) {
         hmp_finish(call);
     }
     return NULL;

@@ -112,6 +112,79 @@ void hmp_info_blockstats(HmpCall *call)
     }
 }
 
+/* Breakpoints of the `blkdebug` node below. */
+
+static int report_break(IoShell *shell, const char *what, int ret)
+{
+    if (ret < 0) {
+        io_shell_print(shell, "Could not %s: %s\n", what, g_strerror(-ret));
+    }
+    return ret;
+}
+
+static int run_break(IoShell *shell, int argc, char **argv)
+{
+    return report_break(shell, "set a breakpoint",
+                        block_debug_breakpoint(io_shell_node(shell), argv[1], argv[2]));
+}
+
+static int run_remove_break(IoShell *shell, int argc, char **argv)
+{
+    return report_break(shell, "remove a breakpoint",
+                        block_debug_remove_breakpoint(io_shell_node(shell), argv[1]));
+}
+
+static int run_resume(IoShell *shell, int argc, char **argv)
+{
+    return report_break(shell, "resume request", block_debug_resume(io_shell_node(shell), argv[1]));
+}
+
+static const IoCommand break_commands[] = {
+    {"break", NULL, run_break, 2, 2, IO_NEEDS_NODE | IO_ON_LOOP, "event tag",
+     "sets a breakpoint on event and tags the stopped request as tag", NULL},
+    {"remove_break", NULL, run_remove_break, 1, 1, IO_NEEDS_NODE | IO_ON_LOOP, "tag",
+     "remove a breakpoint by tag", NULL},
+    {"resume", NULL, run_resume, 1, 1, IO_NEEDS_NODE | IO_ON_LOOP, "tag", "resumes the request tagged as tag",
+     NULL},
+    {NULL},
+};
+
+/* wait_break TAG: the answer comes when a request has reached the breakpoint. */
+#define WAIT_BREAK_MS 1
+
+typedef struct BreakWait {
+    HmpCall *call;
+    BlockNode *node;
+    char *tag;
+} BreakWait;
+
+static gboolean on_break_wait(gpointer data)
+{
+    BreakWait *wait = data;
+
+    if (!block_debug_is_suspended(wait->node, wait->tag)) {
+        return G_SOURCE_CONTINUE;
+    }
+    hmp_finish(wait->call);
+    block_unref(wait->node);
+    g_free(wait->tag);
+    g_free(wait);
+    return G_SOURCE_REMOVE;
+}
+
+static void wait_break(HmpCall *call, BlockNode *node, const char *tag)
+{
+    BreakWait *wait = g_new0(BreakWait, 1);
+
+    wait->call = call;
+    wait->node = block_ref(node);
+    wait->tag = g_strstrip(g_strdup(tag));
+    call->deferred = true;
+    if (on_break_wait(wait)) {
+        g_timeout_add(WAIT_BREAK_MS, on_break_wait, wait);
+    }
+}
+
 /* qemu-io: a shell for one command, on a worker where it would block; asynchronous commands keep theirs, with
  * the node, until the monitor ends. */
 typedef struct IoJob {
@@ -172,7 +245,7 @@ static IoShell *aio_shell(Monitor *monitor, BlockNode *node)
             return g_ptr_array_index(shells, i);
         }
     }
-    IoShell *shell = io_shell_new(NULL, NULL, print_io, NULL);
+    IoShell *shell = io_shell_new(NULL, break_commands, print_io, NULL);
     io_shell_set_node(shell, node);
     g_ptr_array_add(shells, shell);
     return shell;
@@ -192,11 +265,15 @@ void hmp_qemu_io(HmpCall *call)
     if (!node) {
         return;
     }
+    if (g_str_has_prefix(words[1], "wait_break ")) {
+        wait_break(call, node, words[1] + strlen("wait_break "));
+        return;
+    }
     if (g_str_has_prefix(words[1], "aio_")) {
         io_shell_run(aio_shell(call->monitor, node), words[1]);
         return;
     }
-    IoShell *shell = io_shell_new(NULL, NULL, print_io, NULL);
+    IoShell *shell = io_shell_new(NULL, break_commands, print_io, NULL);
     io_shell_set_node(shell, node);
     if (!io_shell_blocks(shell, words[1])) {
         io_shell_run(shell, words[1]);

@@ -13,7 +13,8 @@ typedef struct HmpCall {
     Monitor *monitor;
     char **words; /* the command's name and arguments */
     GString *output;
-    bool deferred; /* hmp_finish() is called later */
+    bool deferred; /* hmp_finish() is called by the command, at once or later */
+    bool running, finished;
 } HmpCall;
 
 void hmp_print(HmpCall *call, const char *format, ...) G_GNUC_PRINTF(2, 3);

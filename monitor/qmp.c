@@ -9,6 +9,8 @@ struct QmpCall {
     QmpDone done;
     void *opaque;
     bool deferred;
+    bool running;  /* inside the command's function */
+    bool finished; /* there, by qmp_call_finish() */
 };
 
 static const QmpCommand *const tables[] = {
@@ -133,11 +135,19 @@ void qmp_call_defer(QmpCall *call)
     call->deferred = true;
 }
 
+static void call_free(QmpCall *call)
+{
+    json_object_unref(call->args);
+    g_free(call);
+}
+
 void qmp_call_finish(QmpCall *call, JsonNode *value, GError *error)
 {
     call->done(value, error, call->opaque);
-    json_object_unref(call->args);
-    g_free(call);
+    call->finished = true;
+    if (!call->running) {
+        call_free(call);
+    }
 }
 
 void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone done, void *opaque)
@@ -155,12 +165,15 @@ void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone 
         g_set_error(&error, SPINDLE_ERROR, SPINDLE_ERROR_COMMAND_NOT_FOUND,
                     "The command %s has not been found", name);
     } else if (check_args(command, call->args, &error)) {
+        call->running = true;
         value = command->run(call, &error);
-        if (call->deferred) {
-            return;
-        }
+        call->running = false;
     }
-    qmp_call_finish(call, value, error);
+    if (call->finished) {
+        call_free(call);
+    } else if (!call->deferred) {
+        qmp_call_finish(call, value, error);
+    }
 }
 
 JsonNode *qmp_object(JsonObject *object)

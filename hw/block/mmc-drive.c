@@ -22,6 +22,10 @@ MmcDrive *mmc_drive_new(const MmcDriveConfig *config)
     drive->replies = buffer_pool_new(MMC_REPLY_ROOM, BUFFER_ALIGN, 2);
     drive->power = 1;
     tray_init(&drive->tray);
+    drive->no_power_on = config->no_power_on;
+    if (drive->no_power_on) {
+        drive->tray.power_on_pending = false;
+    }
     mmc_mode_init(&drive->mode);
     g_queue_init(&drive->commands);
     return drive;
@@ -74,6 +78,7 @@ void mmc_drive_reset(MmcDrive *drive, bool power_on)
 {
     if (power_on) {
         tray_power_on(&drive->tray);
+        drive->tray.power_on_pending = !drive->no_power_on;
         mmc_mode_init(&drive->mode);
         drive->speed = 0;
         drive->position = 0;

@@ -63,6 +63,7 @@ struct MmcDrive {
     bool plain;      /* the disc is made from the node's bytes and nothing else */
     Disc *disc;      /* NULL unless a medium is in, tray open or not */
     Tray tray;
+    bool no_power_on; /* see MmcDriveConfig */
     bool host_locked; /* the node's own tray was told to be */
     bool tray_apart;  /* the operator opened it, to put another medium in: the node's own stays as it is */
     MmcSense sense;   /* of the last command, for REQUEST SENSE */

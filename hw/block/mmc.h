@@ -57,6 +57,8 @@ typedef struct MmcDriveConfig {
     const char *revision; /* 4; NULL: "1.0" */
     const char *serial;   /* NULL: derived from id */
     bool read_ahead;      /* keep a sequential reader's next span in memory */
+    bool no_power_on;     /* power-on and hard reset raise no attention (29/00): as if firmware had taken it,
+                             for machines that have none */
 } MmcDriveConfig;
 
 MmcDrive *mmc_drive_new(const MmcDriveConfig *config);

@@ -247,6 +247,7 @@ static bool make_cd(QtestDrive *drive, Options *options, const char *serial, GEr
     MmcDriveConfig config = {.id = backend_title(backend),
                              .revision = identity.firmware,
                              .serial = identity.serial ? identity.serial : serial};
+    config.no_power_on = true;
     drive->mmc = mmc_drive_new(&config);
     if (backend->top && !mmc_drive_insert(drive->mmc, backend->top, false, error)) {
         return false;
