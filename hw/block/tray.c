@@ -71,6 +71,7 @@ void tray_insert(Tray *tray, bool announce)
         return;
     }
     if (tray->state == TRAY_OPEN) {
+        tray->loading = SENSE_NO_MEDIUM; /* another disc than the guest's: as any change */
         return;
     }
     if (tray->state != TRAY_EMPTY) { /* the old disc was taken out under the guest's hands */
@@ -103,6 +104,7 @@ bool tray_open(Tray *tray)
     }
     lose_medium(tray);
     tray->state = TRAY_OPEN;
+    tray->loading = SENSE_BECOMING_READY;
     return true;
 }
 
@@ -112,7 +114,7 @@ bool tray_close(Tray *tray)
         return false;
     }
     if (tray->medium) {
-        start_loading(tray, SENSE_BECOMING_READY);
+        start_loading(tray, tray->loading);
     } else {
         tray->state = TRAY_EMPTY;
     }

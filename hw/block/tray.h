@@ -10,7 +10,8 @@
  *      |        v                 |  +---------------+            |
  *    EMPTY <----------------------|--- remove -------|--+---------|--+
  *      |  insert                  | close            |            |
- *      |  (shows 3A)              | (shows 04/01)    |            |
+ *      |  (shows 3A)              | (shows 04/01, or |            |
+ *      |                          |  3A: other disc) |            |
  *      +----------------------> LOADING -------------+            |
  *                                 |  ^       the guest asked if it is ready and was told: not yet
  *                                 |  |  insert (a change; shows 3A)
@@ -53,7 +54,7 @@ typedef struct Tray {
     bool prevent, persistent;              /* PREVENT ALLOW MEDIUM REMOVAL's two bits */
     bool power_on_pending, medium_pending; /* unit attentions */
     bool features_changed;                 /* operational change event pending */
-    MmcSense loading;                      /* what LOADING shows */
+    MmcSense loading;                      /* what LOADING shows; while OPEN: what it will show */
     TrayEvent events[TRAY_EVENTS];
     unsigned n_events;
 } Tray;

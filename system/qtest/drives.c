@@ -69,7 +69,8 @@ static Backend *add_backend(QtestMachine *machine, QtestDriveSpec *spec, const c
     return NULL;
 }
 
-/* Where a device goes: bus= and unit=, or the first place that is free. */
+/* Where a device goes: bus= and unit=, or else, as on QEMU, the first free unit of the last bus that has one.
+ */
 static bool find_place(QtestMachine *machine, Options *options, QtestDrive *drive, GError **error)
 {
     const char *bus = options_get(options, "bus"), *dot = bus ? strrchr(bus, '.') : NULL;
@@ -92,7 +93,7 @@ static bool find_place(QtestMachine *machine, Options *options, QtestDrive *driv
         }
         for (unsigned place = 0; place < buses * units; place++) {
             drive->controller = controller;
-            drive->bus = place / units;
+            drive->bus = buses - 1 - place / units;
             drive->unit = place % units;
             if ((!bus || drive->bus == number) && (unit == UINT64_MAX || drive->unit == unit) &&
                 !qtest_machine_drive_at(machine, controller, drive->bus, drive->unit)) {

@@ -648,6 +648,8 @@ QtestMachine *qtest_options_build(const char *const *argv, QtestSettings *ret_se
         qtest_machine_free(build.machine);
         build.machine = NULL;
         qtest_settings_clear(ret_settings);
+    } else {
+        pc_reset(build.machine->pc); /* as at power-on: the drives were always there */
     }
     options_unref(build.globals);
     cmd_line_free(build.line);

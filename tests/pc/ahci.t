@@ -127,7 +127,7 @@ def test_queue(tap, place):
 def sense_of(ahci, memory):
     ahci.run(0xa0, [(memory, 18)], packet=struct.pack(">BBBBB", 3, 0, 0, 0, 18))
     sense = ahci.m.read(memory, 18)
-    return sense[2] & 15
+    return sense[2] & 15, sense[12]
 
 
 def test_tray(tap, place):
@@ -145,8 +145,8 @@ def test_tray(tap, place):
 
         def ready():
             tfd = packet(0, 0, 0, 0, 0, 0)
-            return sense_of(ahci, memory) if tfd & ERR else 0
-        tap.equal(ready(), 0, "the drive is ready at once")
+            return sense_of(ahci, memory) if tfd & ERR else (0, 0)
+        tap.equal(ready(), (0, 0), "the drive is ready at once")
         packet(0x1b, 0, 0, 0, 2, 0)
         tap.equal(moved(), True, "the guest's eject opens the tray")
         packet(0x1b, 0, 0, 0, 3, 0)
@@ -166,7 +166,8 @@ def test_tray(tap, place):
         tap.equal((answer, [e["event"] for e in m.qmp.events]), ({"return": {}}, ["DEVICE_TRAY_MOVED"]),
                   "blockdev-close-tray: the event comes before the answer")
         m.qmp.events.clear()
-        tap.equal([ready(), ready(), ready()], [2, 6, 0], "the guest sees NOT READY, UNIT ATTENTION, ready")
+        tap.equal([ready(), ready(), ready()], [(2, 0x3a), (6, 0x28), (0, 0)],
+                  "the guest sees NOT READY, UNIT ATTENTION, ready")
         packet(0x28, 0, 0, 0, 0, 7, 0, 0, 1, 0, size=2048)
         with open(iso, "rb") as f:
             f.seek(7 * 2048)

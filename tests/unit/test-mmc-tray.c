@@ -7,8 +7,9 @@
 #include "hw/block/tray.h"
 
 /* How to get there from power-on, with nothing pending. */
-typedef enum { AT_EMPTY, AT_OPEN, AT_OPEN_DISC, AT_LOADING, AT_CLOSING, AT_LOADED, AT_STATES } At;
-static const char *const at_names[] = {"empty", "open", "open-with-disc", "loading", "closing", "loaded"};
+typedef enum { AT_EMPTY, AT_OPEN, AT_OPEN_DISC, AT_LOADING, AT_CLOSING, AT_CHANGED, AT_LOADED, AT_STATES } At;
+static const char *const at_names[] = {"empty",   "open",    "open-with-disc", "loading",
+                                       "closing", "changed", "loaded"};
 
 typedef enum {
     DO_INSERT,
@@ -45,7 +46,12 @@ static void reach(Tray *tray, At at)
     case AT_LOADING:
         tray_insert(tray, true);
         break;
-    case AT_CLOSING:
+    case AT_CLOSING: /* the same disc again */
+        tray_insert(tray, false);
+        tray_open(tray);
+        tray_close(tray);
+        break;
+    case AT_CHANGED: /* another one, put in while it was open */
         tray_open(tray);
         tray_insert(tray, true);
         tray_close(tray);
@@ -139,6 +145,19 @@ static const Outcome table[AT_STATES][DO_EVENTS] =
                 [DO_OPEN] = {O, OUT, 0, 0, 0, 1, 1},
                 [DO_CLOSE] = {G, 0, 0, 0, 0, 1, 0},
                 [DO_READY] = {L, 0, 0x020401, 0, 1, 1, 0},
+                [DO_POWER_ON] = {L, 0, 0, 1, 0, 0, 0},
+                [DO_DEVICE_RESET] = {G, 0, 0, 0, 0, 0, 0},
+                [DO_EJECT_REQUEST] = {G, 1, 0, 0, 0, 1, 0},
+            },
+        [AT_CHANGED] =
+            {
+                [DO_INSERT] = {G, CHANGE, 0, 0, 0, 0, 0},
+                [DO_INSERT_QUIET] = {L, 0, 0, 0, 0, 1, 0},
+                [DO_REMOVE] = {E, OUT, 0, 0, 0, 0, 0},
+                [DO_REMOVE_QUIET] = {E, 0, 0, 0, 0, 1, 0},
+                [DO_OPEN] = {O, OUT, 0, 0, 0, 1, 1},
+                [DO_CLOSE] = {G, 0, 0, 0, 0, 1, 0},
+                [DO_READY] = {L, 0, 0x023a01, 0, 1, 1, 0},
                 [DO_POWER_ON] = {L, 0, 0, 1, 0, 0, 0},
                 [DO_DEVICE_RESET] = {G, 0, 0, 0, 0, 0, 0},
                 [DO_EJECT_REQUEST] = {G, 1, 0, 0, 0, 1, 0},

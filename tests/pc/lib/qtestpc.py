@@ -384,10 +384,9 @@ CMD_NAMES = {0x25: "READ DMA EXT", 0x35: "WRITE DMA EXT", 0x24: "READ SECTORS EX
 class Ahci:
     """The ICH9 function of `q35`: one command at a time on a port."""
 
-    def __init__(self, machine, port=0, base=0xe0000000):
+    def __init__(self, machine, port=None, base=0xe0000000):
         self.m = machine
         self.base = base
-        self.port = base + 0x100 + 0x80 * port
         self.list = machine.alloc(1024, 1024)
         self.fis = machine.alloc(256, 256)
         self.tables = machine.alloc(32 * 0x1000, 128)
@@ -395,6 +394,9 @@ class Ahci:
         machine.enable(31, 2, 5, base)
         machine.config(31, 2, 0x92, 1, machine.config(31, 2, 0x92, 1) | 0x3f)
         machine.writel(base + 4, machine.readl(base + 4) | 1 << 31)
+        if port is None:  # the first one with a device
+            port = next(p for p in range(6) if machine.readl(base + 0x128 + 0x80 * p) & 15 == 3)
+        self.port = base + 0x100 + 0x80 * port
         self.start()
 
     def px(self, offset, value=None):
