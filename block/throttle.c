@@ -228,6 +228,20 @@ static bool throttle_open(BlockNode *node, Options *options, GError **error)
     return true;
 }
 
+/* Not by the references: a node that was deleted may be closing on a worker. */
+bool throttle_group_in_use(const ThrottleGroup *group)
+{
+    g_autoptr(GList) nodes = block_list();
+
+    for (GList *l = nodes; l; l = l->next) {
+        const BlockNode *node = l->data;
+        if (!strcmp(block_info(node)->driver, "throttle") && ((ThrottleState *)node->state)->group == group) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void throttle_close(BlockNode *node)
 {
     throttle_group_unref(((ThrottleState *)node->state)->group);

@@ -57,6 +57,9 @@ ThrottleGroup *throttle_group_new_from_options(Options *options, GError **error)
 ThrottleGroup *throttle_group_find(const char *name);
 void throttle_group_unref(ThrottleGroup *group);
 
+/* Whether there is a node with these limits. Loop thread. */
+bool throttle_group_in_use(const ThrottleGroup *group);
+
 /* Stays the group's. */
 const char *throttle_group_name(const ThrottleGroup *group);
 

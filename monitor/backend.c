@@ -131,7 +131,9 @@ bool backend_set_node(Backend *backend, BlockNode *node, GError **error)
 {
     BlockNode *top = NULL;
 
-    if (node) {
+    if (node && backend->plain) {
+        top = block_ref(node);
+    } else if (node) {
         g_autoptr(Options) options = options_new();
         options_set(options, "driver", "throttle");
         options_set(options, "throttle-group", group_name(backend));
@@ -143,6 +145,8 @@ bool backend_set_node(Backend *backend, BlockNode *node, GError **error)
         if (!top) {
             return false;
         }
+    }
+    if (node) {
         block_ref(node);
     }
     block_unref(backend->top);

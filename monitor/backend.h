@@ -22,6 +22,7 @@ typedef struct Backend {
     char *type;      /* "ide-hd", "ide-cd", or NULL */
     BlockNode *node; /* what it holds, with a reference; NULL: nothing */
     BlockNode *top;  /* the node that the device reads: `node` behind the limits; with a reference */
+    bool plain;      /* the machine's choice: no limits, `top` is `node` */
     ThrottleGroup *group;
     MmcDrive *mmc; /* the machine's; at most one of these two */
     HardDisk *disk;

@@ -16,6 +16,7 @@ typedef enum { CHARDEV_SOCKET, CHARDEV_STDIO, CHARDEV_NULL } ChardevKind;
 struct Chardev {
     ChardevKind kind;
     char *path;        /* UNIX socket */
+    char *remove;      /* the same from anywhere, once it is bound */
     char *host, *port; /* or TCP */
     int fd;            /* or a socket that was handed over; -1: none */
     bool server, wait;
@@ -131,6 +132,7 @@ static int open_unix(Chardev *chardev, GError **error)
     if (fd >= 0 && chardev->server) {
         unlink(chardev->path);
         ret = bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ? -1 : listen(fd, 1);
+        chardev->remove = ret < 0 ? NULL : g_canonicalize_filename(chardev->path, NULL);
     } else {
         ret = fd < 0 ? -1 : connect(fd, (struct sockaddr *)&address, sizeof address);
     }
@@ -209,6 +211,25 @@ static gboolean on_client(gint fd, GIOCondition condition, gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+/* A socket, listening or connected as it is to be used. */
+static bool check_fd(Chardev *chardev, GError **error)
+{
+    int listens = 0;
+    socklen_t size = sizeof listens;
+
+    if (getsockopt(chardev->fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) < 0) {
+        int fd = chardev->fd;
+        chardev->fd = -1; /* whosever it is, it is not a chardev's */
+        return error_set(error, "File descriptor '%d' is not a socket", fd);
+    }
+    if (!listens == chardev->server) {
+        return error_set(error, "File descriptor '%d' is %s socket: give server=%s", chardev->fd,
+                         listens ? "a listening" : "not a listening", listens ? "on" : "off");
+    }
+    return fcntl(chardev->fd, F_SETFD, FD_CLOEXEC) == 0 ||
+           error_set_errno(error, errno, "File descriptor '%d'", chardev->fd);
+}
+
 bool chardev_open(Chardev *chardev, ChardevConnected connected, void *opaque, GError **error)
 {
     chardev->connected = connected;
@@ -219,6 +240,9 @@ bool chardev_open(Chardev *chardev, ChardevConnected connected, void *opaque, GE
     if (chardev->kind == CHARDEV_STDIO) {
         connected(fcntl(0, F_DUPFD_CLOEXEC, 3), fcntl(1, F_DUPFD_CLOEXEC, 3), opaque);
         return true;
+    }
+    if (chardev->fd >= 0 && !check_fd(chardev, error)) {
+        return false;
     }
     int fd = chardev->fd >= 0 ? chardev->fd
              : chardev->path  ? open_unix(chardev, error)
@@ -258,14 +282,15 @@ void chardev_free(Chardev *chardev)
     }
     if (chardev->listening >= 0) {
         close(chardev->listening);
-        if (chardev->path) {
-            unlink(chardev->path);
-        }
+    }
+    if (chardev->remove) {
+        unlink(chardev->remove);
     }
     if (chardev->fd >= 0) {
         close(chardev->fd);
     }
     g_free(chardev->path);
+    g_free(chardev->remove);
     g_free(chardev->host);
     g_free(chardev->port);
     g_free(chardev);

@@ -145,6 +145,9 @@ static JsonNode *cmd_set_io_throttle(QmpCall *call, GError **error)
 
     if (backend && !backend->node) {
         error_set(error, "Device '%s' has no medium", backend_title(backend));
+    } else if (backend && backend->plain) {
+        error_set(error, "Device '%s' has no limits of its own: put a node of the driver 'throttle' under it",
+                  backend_title(backend));
     } else if (backend && read_limits(call, &limits, error)) {
         throttle_group_set_limits(backend->group, &limits, error);
     }
@@ -163,7 +166,10 @@ static JsonNode *cmd_object_add(QmpCall *call, GError **error)
     if (!strcmp(type, "secret")) {
         secret_object_add(options, error);
     } else if (!strcmp(type, "throttle-group")) {
-        throttle_group_new_from_options(options, error); /* lives until object-del */
+        ThrottleGroup *group = throttle_group_new_from_options(options, error);
+        if (group) {
+            monitor_own_group(qmp_call_monitor(call), group);
+        }
     } else {
         error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
     }
@@ -173,13 +179,13 @@ static JsonNode *cmd_object_add(QmpCall *call, GError **error)
 static JsonNode *cmd_object_del(QmpCall *call, GError **error)
 {
     const char *id = qmp_arg_string(call, "id");
-    ThrottleGroup *group = throttle_group_find(id);
+    GError *in_use = NULL;
 
-    if (group) {
-        throttle_group_unref(group);
-        throttle_group_unref(group);
-    } else {
+    if (!monitor_drop_group(qmp_call_monitor(call), id, &in_use) && !in_use) {
         secret_object_remove(id, error);
+    }
+    if (in_use) {
+        g_propagate_error(error, in_use);
     }
     return NULL;
 }

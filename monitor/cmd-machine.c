@@ -10,13 +10,6 @@ static const MonitorMachine *machine_of(QmpCall *call, void **ret_opaque)
     return monitor_machine(qmp_call_monitor(call), ret_opaque);
 }
 
-static JsonNode *no_such(const char *name, GError **error)
-{
-    g_set_error(error, SPINDLE_ERROR, SPINDLE_ERROR_COMMAND_NOT_FOUND, "The command %s has not been found",
-                name);
-    return NULL;
-}
-
 static JsonNode *cmd_query_status(QmpCall *call, GError **error)
 {
     void *opaque;
@@ -33,9 +26,6 @@ static JsonNode *cmd_stop(QmpCall *call, GError **error)
     void *opaque;
     const MonitorMachine *machine = machine_of(call, &opaque);
 
-    if (!machine->stop) {
-        return no_such("stop", error);
-    }
     machine->stop(opaque);
     return NULL;
 }
@@ -45,9 +35,6 @@ static JsonNode *cmd_cont(QmpCall *call, GError **error)
     void *opaque;
     const MonitorMachine *machine = machine_of(call, &opaque);
 
-    if (!machine->cont) {
-        return no_such("cont", error);
-    }
     machine->cont(opaque, error);
     return NULL;
 }
@@ -57,9 +44,6 @@ static JsonNode *cmd_system_reset(QmpCall *call, GError **error)
     void *opaque;
     const MonitorMachine *machine = machine_of(call, &opaque);
 
-    if (!machine->reset) {
-        return no_such("system_reset", error);
-    }
     machine->reset(opaque);
     return NULL;
 }
@@ -78,9 +62,6 @@ static JsonNode *cmd_migrate(QmpCall *call, GError **error)
     void *opaque;
     const MonitorMachine *machine = machine_of(call, &opaque);
 
-    if (!machine->migrate) {
-        return no_such("migrate", error);
-    }
     if (!qmp_arg_given(call, "uri")) {
         error_set(error, "Parameter 'uri' is missing");
         return NULL;
@@ -94,9 +75,6 @@ static JsonNode *cmd_migrate_incoming(QmpCall *call, GError **error)
     void *opaque;
     const MonitorMachine *machine = machine_of(call, &opaque);
 
-    if (!machine->incoming) {
-        return no_such("migrate-incoming", error);
-    }
     if (!qmp_arg_given(call, "uri")) {
         error_set(error, "Parameter 'uri' is missing");
         return NULL;
@@ -129,22 +107,27 @@ static JsonNode *cmd_accept(QmpCall *call, GError **error)
 }
 
 const QmpCommand qmp_commands_machine[] = {
-    {.name = "cont", .run = cmd_cont},
+    {.name = "cont", .run = cmd_cont, .needs = QMP_NEEDS(cont)},
     {.name = "migrate",
      .run = cmd_migrate,
+     .needs = QMP_NEEDS(migrate),
      .args = {{"uri", QMP_STRING, true},
               {"channels", QMP_ARRAY, true},
               {"detach", QMP_BOOL, true},
               {"resume", QMP_BOOL, true}}},
     {.name = "migrate-incoming",
      .run = cmd_migrate_incoming,
+     .needs = QMP_NEEDS(incoming),
      .args = {{"uri", QMP_STRING, true}, {"channels", QMP_ARRAY, true}, {"exit-on-error", QMP_BOOL, true}}},
-    {.name = "migrate-set-capabilities", .run = cmd_accept, .args = {{"capabilities", QMP_ARRAY}}},
-    {.name = "migrate-set-parameters", .run = cmd_accept, .any_args = true},
-    {.name = "query-migrate", .run = cmd_query_migrate},
+    {.name = "migrate-set-capabilities",
+     .run = cmd_accept,
+     .needs = QMP_NEEDS(reset),
+     .args = {{"capabilities", QMP_ARRAY}}},
+    {.name = "migrate-set-parameters", .run = cmd_accept, .needs = QMP_NEEDS(reset), .any_args = true},
+    {.name = "query-migrate", .run = cmd_query_migrate, .needs = QMP_NEEDS(reset)},
     {.name = "query-status", .run = cmd_query_status},
     {.name = "quit", .run = cmd_quit},
-    {.name = "stop", .run = cmd_stop},
-    {.name = "system_reset", .run = cmd_system_reset},
+    {.name = "stop", .run = cmd_stop, .needs = QMP_NEEDS(stop)},
+    {.name = "system_reset", .run = cmd_system_reset, .needs = QMP_NEEDS(reset)},
     {NULL},
 };

@@ -139,6 +139,7 @@ const QmpCommand qmp_commands_qom[] = {
     {.name = "qom-list", .run = cmd_qom_list, .args = {{"path", QMP_STRING}}},
     {.name = "qom-list-types",
      .run = cmd_qom_list_types,
+     .needs = QMP_NEEDS(reset), /* the types are a PC's */
      .args = {{"implements", QMP_STRING, true}, {"abstract", QMP_BOOL, true}}},
     {NULL},
 };

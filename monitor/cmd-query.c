@@ -25,7 +25,7 @@ static void set_limits(JsonObject *object, Backend *backend)
     ThrottleLimits limits;
 
     throttle_limits_init(&limits);
-    if (backend) {
+    if (backend && !backend->plain) {
         throttle_group_get_limits(backend->group, &limits);
     }
     set_limit(object, "bps", &limits, THROTTLE_BPS_TOTAL);
@@ -141,7 +141,8 @@ bool backend_is_limit_node(const Monitor *monitor, const BlockNode *node)
     GPtrArray *all = monitor_backends(monitor);
 
     for (guint i = 0; i < all->len; i++) {
-        if (((Backend *)g_ptr_array_index(all, i))->top == node) {
+        const Backend *backend = g_ptr_array_index(all, i);
+        if (backend->top == node && !backend->plain) {
             return true;
         }
     }
@@ -239,10 +240,14 @@ static JsonNode *cmd_query_version(QmpCall *call, GError **error)
 
 static JsonNode *cmd_query_commands(QmpCall *call, GError **error)
 {
+    Monitor *monitor = qmp_call_monitor(call);
     JsonArray *array = json_array_new();
     const QmpCommand *command;
 
     for (unsigned n = 0; (command = qmp_command_nth(n)); n++) {
+        if (!qmp_command_available(command, monitor)) {
+            continue;
+        }
         JsonObject *object = json_object_new();
         json_object_set_string_member(object, "name", command->name);
         json_array_add_object_element(array, object);

@@ -61,8 +61,9 @@ static JsonNode *cmd_open_tray(QmpCall *call, GError **error)
 {
     Backend *backend = removable(call, error);
 
+    /* A locked one is no error: the guest has been asked, and DEVICE_TRAY_MOVED tells when it has done it. */
     if (backend) {
-        tray_open_for_user(backend, qmp_arg_bool(call, "force", false), error);
+        tray_open_for_user(backend, qmp_arg_bool(call, "force", false), NULL);
     }
     return NULL;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "monitor/monitor.h"
+#include <string.h>
 #include "block/io-shell.h"
 #include "monitor/backend.h"
 #include "monitor/qmp.h"
 #include "monitor/session.h"
+#include "util/error.h"
 
 typedef struct Server {
     Monitor *monitor;
@@ -13,6 +15,8 @@ typedef struct Server {
 } Server;
 
 struct Monitor {
+    unsigned refs; /* the owner, and commands under way */
+    bool closed;   /* the owner has let go */
     const MonitorMachine *machine;
     void *opaque;
     char *name, *uuid;
@@ -20,6 +24,7 @@ struct Monitor {
     GPtrArray *backends; /* Backend */
     GPtrArray *shells;   /* IoShell */
     GPtrArray *nodes;    /* BlockNode, one reference each */
+    GPtrArray *groups;   /* ThrottleGroup, one reference each */
 };
 
 static void server_free(gpointer data)
@@ -36,6 +41,11 @@ static void node_free(gpointer data)
     block_unref(data);
 }
 
+static void group_free(gpointer data)
+{
+    throttle_group_unref(data);
+}
+
 static void shell_free(gpointer data)
 {
     io_shell_free(data);
@@ -45,12 +55,14 @@ Monitor *monitor_new(const MonitorMachine *machine, void *opaque)
 {
     Monitor *monitor = g_new0(Monitor, 1);
 
+    monitor->refs = 1;
     monitor->machine = machine;
     monitor->opaque = opaque;
     monitor->servers = g_ptr_array_new_with_free_func(server_free);
     monitor->backends = g_ptr_array_new();
     monitor->shells = g_ptr_array_new_with_free_func(shell_free);
     monitor->nodes = g_ptr_array_new_with_free_func(node_free);
+    monitor->groups = g_ptr_array_new_with_free_func(group_free);
     return monitor;
 }
 
@@ -59,13 +71,33 @@ void monitor_free(Monitor *monitor)
     if (!monitor) {
         return;
     }
-    g_ptr_array_unref(monitor->servers);
-    g_ptr_array_unref(monitor->shells);
+    monitor->closed = true;
+    g_ptr_array_set_size(monitor->servers, 0);
+    g_ptr_array_set_size(monitor->shells, 0);
     while (monitor->backends->len) {
         backend_remove(g_ptr_array_index(monitor->backends, monitor->backends->len - 1));
     }
+    g_ptr_array_set_size(monitor->nodes, 0);
+    g_ptr_array_set_size(monitor->groups, 0);
+    monitor_unref(monitor);
+}
+
+Monitor *monitor_ref(Monitor *monitor)
+{
+    monitor->refs++;
+    return monitor;
+}
+
+void monitor_unref(Monitor *monitor)
+{
+    if (--monitor->refs > 0) {
+        return;
+    }
+    g_ptr_array_unref(monitor->servers);
+    g_ptr_array_unref(monitor->shells);
     g_ptr_array_unref(monitor->backends);
     g_ptr_array_unref(monitor->nodes);
+    g_ptr_array_unref(monitor->groups);
     g_free(monitor->name);
     g_free(monitor->uuid);
     g_free(monitor);
@@ -111,7 +143,11 @@ GPtrArray *monitor_shells(const Monitor *monitor)
 
 void monitor_own_node(Monitor *monitor, BlockNode *node)
 {
-    g_ptr_array_add(monitor->nodes, node);
+    if (monitor->closed) {
+        block_unref(node);
+    } else {
+        g_ptr_array_add(monitor->nodes, node);
+    }
 }
 
 bool monitor_owns_node(const Monitor *monitor, BlockNode *node)
@@ -122,6 +158,27 @@ bool monitor_owns_node(const Monitor *monitor, BlockNode *node)
 void monitor_drop_node(Monitor *monitor, BlockNode *node)
 {
     g_ptr_array_remove(monitor->nodes, node);
+}
+
+void monitor_own_group(Monitor *monitor, ThrottleGroup *group)
+{
+    g_ptr_array_add(monitor->groups, group);
+}
+
+bool monitor_drop_group(Monitor *monitor, const char *name, GError **error)
+{
+    for (guint i = 0; i < monitor->groups->len; i++) {
+        ThrottleGroup *group = g_ptr_array_index(monitor->groups, i);
+        if (strcmp(throttle_group_name(group), name) != 0) {
+            continue;
+        }
+        if (throttle_group_in_use(group)) {
+            return error_set(error, "object '%s' is in use, can not be deleted", name);
+        }
+        g_ptr_array_remove_index(monitor->groups, i);
+        return true;
+    }
+    return false;
 }
 
 void monitor_add_qmp(Monitor *monitor, Chardev *chardev, bool pretty)

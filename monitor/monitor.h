@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * The monitor of a machine: its drives as users name them (monitor/backend.h), its clients (sessions), and
- * what it may ask the machine to do. Owns sessions and backends. Loop thread.
+ * what it may ask the machine to do. Owns sessions, backends, and the nodes and throttle groups that users
+ * made. Loop thread.
  */
 #ifndef SPINDLE_MONITOR_MONITOR_H
 #define SPINDLE_MONITOR_MONITOR_H
@@ -9,6 +10,7 @@
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
 #include "block/block.h"
+#include "block/throttle.h"
 #include "monitor/chardev.h"
 
 typedef struct Monitor Monitor;
@@ -32,8 +34,12 @@ typedef struct MonitorMachine {
 /* `name`: -name, or NULL. `machine` stays the caller's. */
 Monitor *monitor_new(const MonitorMachine *machine, void *opaque);
 
-/* Ends all sessions. NULL is allowed. */
+/* Ends all sessions and lets go of all drives, nodes and groups. NULL is allowed. */
 void monitor_free(Monitor *monitor);
+
+/* For commands that end later than the monitor may: it is then empty, and what is given to it is let go. */
+Monitor *monitor_ref(Monitor *monitor);
+void monitor_unref(Monitor *monitor);
 
 void monitor_set_name(Monitor *monitor, const char *name);
 const char *monitor_name(const Monitor *monitor);
@@ -48,10 +54,15 @@ void monitor_add_qmp(Monitor *monitor, Chardev *chardev, bool pretty);
 /* Connects all that were added. */
 bool monitor_open(Monitor *monitor, GError **error);
 
-/* A node that users made by itself (blockdev-add): the monitor takes the reference. */
+/* A node that users made by itself (--blockdev, blockdev-add): the monitor takes the reference. */
 void monitor_own_node(Monitor *monitor, BlockNode *node);
 bool monitor_owns_node(const Monitor *monitor, BlockNode *node);
 void monitor_drop_node(Monitor *monitor, BlockNode *node);
+
+/* The same for throttle groups (--object, object-add). */
+void monitor_own_group(Monitor *monitor, ThrottleGroup *group);
+/* object-del. False without an error: there is none of that name. */
+bool monitor_drop_group(Monitor *monitor, const char *name, GError **error);
 
 /* The qemu-io shells of asynchronous commands: GPtrArray of IoShell, the monitor's. */
 GPtrArray *monitor_shells(const Monitor *monitor);

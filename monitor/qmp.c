@@ -39,6 +39,15 @@ const QmpCommand *qmp_command_find(const char *name)
     return command;
 }
 
+bool qmp_command_available(const QmpCommand *command, const Monitor *monitor)
+{
+    void *opaque, (*function)(void);
+    const MonitorMachine *machine = monitor_machine(monitor, &opaque);
+
+    memcpy(&function, (const char *)machine + command->needs, sizeof function);
+    return command->needs == 0 || function;
+}
+
 Monitor *qmp_call_monitor(const QmpCall *call)
 {
     return call->monitor;
@@ -133,10 +142,14 @@ static bool check_args(const QmpCommand *command, JsonObject *args, GError **err
 void qmp_call_defer(QmpCall *call)
 {
     call->deferred = true;
+    monitor_ref(call->monitor);
 }
 
 static void call_free(QmpCall *call)
 {
+    if (call->deferred) {
+        monitor_unref(call->monitor);
+    }
     json_object_unref(call->args);
     g_free(call);
 }
@@ -161,7 +174,7 @@ void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone 
     call->args = args ? json_object_ref(args) : json_object_new();
     call->done = done;
     call->opaque = opaque;
-    if (!command) {
+    if (!command || !qmp_command_available(command, monitor)) {
         g_set_error(&error, SPINDLE_ERROR, SPINDLE_ERROR_COMMAND_NOT_FOUND,
                     "The command %s has not been found", name);
     } else if (check_args(command, call->args, &error)) {

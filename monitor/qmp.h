@@ -9,6 +9,7 @@
 
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "monitor/monitor.h"
 
@@ -22,6 +23,9 @@ typedef struct QmpArg {
 
 #define QMP_ARGS_MAX 32
 
+/* For QmpCommand.needs. */
+#define QMP_NEEDS(member) offsetof(MonitorMachine, member)
+
 typedef struct QmpCall QmpCall;
 
 typedef struct QmpCommand {
@@ -29,6 +33,7 @@ typedef struct QmpCommand {
     /* A value to answer with (taken over); NULL without an error for `{}`; NULL with an error; or NULL after
      * qmp_call_defer(). */
     JsonNode *(*run)(QmpCall *call, GError **error);
+    size_t needs;  /* the machine's function without which there is no such command; 0: none */
     bool any_args; /* what is not in `args` is let through: blockdev-add, object-add */
     QmpArg args[QMP_ARGS_MAX];
 } QmpCommand;
@@ -38,6 +43,8 @@ extern const QmpCommand qmp_commands_block[], qmp_commands_machine[], qmp_comman
     qmp_commands_tray[], qmp_commands_qom[], qmp_commands_hmp[];
 
 const QmpCommand *qmp_command_find(const char *name);
+/* Whether this monitor's machine has it. */
+bool qmp_command_available(const QmpCommand *command, const Monitor *monitor);
 /* The nth of all tables, or NULL. */
 const QmpCommand *qmp_command_nth(unsigned n);
 

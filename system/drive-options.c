@@ -8,14 +8,24 @@ static const struct {
     DriveOptionKind kind;
     bool has_arg;
 } option_table[] = {
-    {"blockdev", DRIVE_OPTION_BLOCKDEV, true}, {"daemonize", DRIVE_OPTION_DAEMONIZE, false},
-    {"d", DRIVE_OPTION_DEBUG, true},           {"D", DRIVE_OPTION_DEBUG_FILE, true},
-    {"device", DRIVE_OPTION_DEVICE, true},     {"help", DRIVE_OPTION_HELP, false},
-    {"h", DRIVE_OPTION_HELP, false},           {"lifeline", DRIVE_OPTION_LIFELINE, true},
-    {"object", DRIVE_OPTION_OBJECT, true},     {"pidfile", DRIVE_OPTION_PIDFILE, true},
-    {"sandbox", DRIVE_OPTION_SANDBOX, true},   {"trace", DRIVE_OPTION_TRACE, true},
-    {"T", DRIVE_OPTION_TRACE, true},           {"version", DRIVE_OPTION_VERSION, false},
-    {"V", DRIVE_OPTION_VERSION, false},        {"vfio-user", DRIVE_OPTION_VFIO_USER, true},
+    {"blockdev", DRIVE_OPTION_BLOCKDEV, true},
+    {"chardev", DRIVE_OPTION_CHARDEV, true},
+    {"daemonize", DRIVE_OPTION_DAEMONIZE, false},
+    {"d", DRIVE_OPTION_DEBUG, true},
+    {"D", DRIVE_OPTION_DEBUG_FILE, true},
+    {"device", DRIVE_OPTION_DEVICE, true},
+    {"help", DRIVE_OPTION_HELP, false},
+    {"h", DRIVE_OPTION_HELP, false},
+    {"lifeline", DRIVE_OPTION_LIFELINE, true},
+    {"monitor", DRIVE_OPTION_MONITOR, true},
+    {"object", DRIVE_OPTION_OBJECT, true},
+    {"pidfile", DRIVE_OPTION_PIDFILE, true},
+    {"sandbox", DRIVE_OPTION_SANDBOX, true},
+    {"trace", DRIVE_OPTION_TRACE, true},
+    {"T", DRIVE_OPTION_TRACE, true},
+    {"version", DRIVE_OPTION_VERSION, false},
+    {"V", DRIVE_OPTION_VERSION, false},
+    {"vfio-user", DRIVE_OPTION_VFIO_USER, true},
 };
 
 static const char help_text[] =
@@ -34,6 +44,11 @@ static const char help_text[] =
     "             [,force-share=on|off][,detect-zeroes=on|off|unmap]\n"
     "             [,driver specific parameters...]\n"
     "                         configure a block backend\n"
+    "\n"
+    "  --chardev socket,id=<id>,path=<file>|fd=<fd>|host=<host>,port=<port>\n"
+    "            [,server=on|off][,wait=on|off]\n"
+    "                         a connection for --monitor. server=on: listens there, for one\n"
+    "                         client at a time; wait=off: does not wait for the first one\n"
     "\n"
     "  --daemonize            daemonize the process, and have the parent exit\n"
     "                         once startup is complete\n"
@@ -55,6 +70,10 @@ static const char help_text[] =
     "                         socket pair. When ready, or when it cannot start, the process\n"
     "                         writes a line there; when the other end is closed, it ends and\n"
     "                         removes <folder>. quiet=on: no messages once it is ready\n"
+    "\n"
+    "  --monitor [chardev=]<id>[,mode=control][,pretty=on|off]\n"
+    "                         serve QMP on a --chardev: change media, open and close trays, add\n"
+    "                         and delete nodes, query. The option may be given several times\n"
     "\n"
     "  --object secret,id=<id>,(data=<text>|file=<file>)[,format=raw|base64]\n"
     "           [,keyid=<id>,iv=<base64>]\n"

@@ -19,7 +19,8 @@ struct Drive {
     MmcDrive *mmc; /* one of these two */
     HardDisk *disk;
     IdeDevice *device;
-    guint retry; /* source id, 0: nothing is kept */
+    Backend *backend; /* the machine's, NULL: not yet */
+    guint retry;      /* source id, 0: nothing is kept */
 };
 
 static const char *drive_label(const HardDisk *disk)
@@ -35,6 +36,7 @@ static gboolean on_retry(gpointer data)
 
     if (!hard_disk_kept(drive->disk)) {
         drive->retry = 0;
+        drive->backend->io_status = BACKEND_IO_OK;
         return G_SOURCE_REMOVE;
     }
     hard_disk_resume(drive->disk);
@@ -45,6 +47,7 @@ static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError act
 {
     Drive *drive = opaque;
 
+    backend_io_error(drive->backend, op, error, action);
     if (action == HARD_DISK_STOP && !drive->retry) {
         log_warn("'%s': %s failed: %s; it is tried again every second", drive_label(disk),
                  op == BLOCK_READ ? "a read" : "a write", g_strerror(-error));
@@ -114,7 +117,6 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
     if (!drive->disk) {
         return false;
     }
-    hard_disk_on_failed(drive->disk, on_failed, drive);
     drive->device = ata_disk_new(drive->disk, &ata, error);
     return drive->device != NULL;
 }
@@ -134,9 +136,30 @@ Drive *drive_new(const DriveProps *props, BlockNode *node, GError **error)
     return drive;
 }
 
+static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
+{
+    backend_tray_moved(((Drive *)opaque)->backend, open);
+}
+
+void drive_set_backend(Drive *drive, Backend *backend)
+{
+    drive->backend = backend;
+    backend->mmc = drive->mmc;
+    backend->disk = drive->disk;
+    if (drive->mmc) {
+        mmc_drive_on_tray_moved(drive->mmc, on_tray_moved, drive);
+    } else {
+        hard_disk_on_failed(drive->disk, on_failed, drive);
+    }
+}
+
 void drive_free(Drive *drive)
 {
     if (drive) {
+        if (drive->backend) {
+            drive->backend->mmc = NULL;
+            drive->backend->disk = NULL;
+        }
         g_clear_handle_id(&drive->retry, g_source_remove);
         ide_device_free(drive->device);
         mmc_drive_free(drive->mmc);

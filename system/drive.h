@@ -7,6 +7,7 @@
 
 #include "block/block.h"
 #include "hw/ide/ide-device.h"
+#include "monitor/backend.h"
 #include "system/drive-props.h"
 
 typedef struct Drive Drive;
@@ -17,6 +18,10 @@ Drive *drive_new(const DriveProps *props, BlockNode *node, GError **error);
 
 /* Its device must be off the controller. NULL is allowed. */
 void drive_free(Drive *drive);
+
+/* What monitors see of it and do with it: from now on they are told of the tray and of errors. The backend
+ * outlives the drive. */
+void drive_set_backend(Drive *drive, Backend *backend);
 
 const char *drive_id(const Drive *drive); /* NULL: none */
 DriveModel drive_model(const Drive *drive);

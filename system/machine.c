@@ -4,6 +4,7 @@
 #include "block/block.h"
 #include "block/secret-object.h"
 #include "block/throttle.h"
+#include "monitor/backend.h"
 #include "system/controller.h"
 #include "system/drive-props.h"
 #include "system/drive.h"
@@ -14,15 +15,44 @@ typedef struct Slot {
     Drive *drive;
     Controller *controller;
     unsigned bus, unit;
-    BlockNode *node; /* machine's, NULL: empty */
+    Backend *backend; /* the monitor's */
 } Slot;
 
+/* Of --chardev. */
+typedef struct NamedChardev {
+    char *id;
+    Chardev *chardev; /* NULL: a monitor has it */
+} NamedChardev;
+
 struct Machine {
-    GPtrArray *groups; /* ThrottleGroup, one reference each */
-    GPtrArray *nodes;  /* BlockNode, one reference each */
+    Monitor *monitor; /* has the nodes and throttle groups */
+    GPtrArray *chardevs;
     GPtrArray *controllers;
-    GPtrArray *slots; /* those in use */
+    GPtrArray *slots;   /* those in use */
+    unsigned anonymous; /* devices without an id, so far */
+    void (*quit)(void *opaque);
+    void *opaque;
 };
+
+static const char *monitor_status(void *opaque)
+{
+    return "running";
+}
+
+static bool monitor_is_running(void *opaque)
+{
+    return true;
+}
+
+static void monitor_quit(void *opaque)
+{
+    Machine *machine = opaque;
+
+    machine->quit(machine->opaque);
+}
+
+static const MonitorMachine monitor_ops = {
+    .status = monitor_status, .is_running = monitor_is_running, .quit = monitor_quit};
 
 /* Drives go before the controllers that they are attached to, see machine_free(). */
 static void slot_free(gpointer data)
@@ -31,17 +61,29 @@ static void slot_free(gpointer data)
 
     controller_detach(slot->controller, slot->bus, slot->unit);
     drive_free(slot->drive);
+    backend_remove(slot->backend);
     g_free(slot);
 }
 
-Machine *machine_new(void)
+static void chardev_item_free(gpointer data)
+{
+    NamedChardev *item = data;
+
+    chardev_free(item->chardev);
+    g_free(item->id);
+    g_free(item);
+}
+
+Machine *machine_new(void (*quit)(void *opaque), void *opaque)
 {
     Machine *machine = g_new0(Machine, 1);
 
-    machine->groups = g_ptr_array_new_with_free_func((GDestroyNotify)throttle_group_unref);
-    machine->nodes = g_ptr_array_new_with_free_func((GDestroyNotify)block_unref);
+    machine->monitor = monitor_new(&monitor_ops, machine);
+    machine->chardevs = g_ptr_array_new_with_free_func(chardev_item_free);
     machine->controllers = g_ptr_array_new_with_free_func((GDestroyNotify)controller_free);
     machine->slots = g_ptr_array_new_with_free_func(slot_free);
+    machine->quit = quit;
+    machine->opaque = opaque;
     return machine;
 }
 
@@ -55,8 +97,8 @@ void machine_free(Machine *machine)
     }
     g_ptr_array_unref(machine->slots);
     g_ptr_array_unref(machine->controllers);
-    g_ptr_array_unref(machine->nodes);
-    g_ptr_array_unref(machine->groups);
+    monitor_free(machine->monitor);
+    g_ptr_array_unref(machine->chardevs);
     secret_object_clear();
     g_free(machine);
 }
@@ -76,7 +118,7 @@ bool machine_add_object(Machine *machine, Options *options, GError **error)
     if (!strcmp(kind, "throttle-group")) {
         ThrottleGroup *group = throttle_group_new_from_options(options, error);
         if (group) {
-            g_ptr_array_add(machine->groups, group);
+            monitor_own_group(machine->monitor, group);
         }
         return group != NULL;
     }
@@ -90,7 +132,7 @@ bool machine_add_node(Machine *machine, Options *options, GError **error)
     }
     BlockNode *node = block_open(options, error);
     if (node) {
-        g_ptr_array_add(machine->nodes, node);
+        monitor_own_node(machine->monitor, node);
     }
     return node != NULL;
 }
@@ -209,7 +251,7 @@ static bool check_sharing(Machine *machine, const DriveProps *props, const Block
     for (guint i = 0; node && i < machine->slots->len; i++) {
         const Slot *slot = g_ptr_array_index(machine->slots, i);
         bool written = drive_model(slot->drive) == DRIVE_HD;
-        if (slot->node != node || (!written && props->model != DRIVE_HD)) {
+        if (slot->backend->node != node || (!written && props->model != DRIVE_HD)) {
             continue;
         }
         const char *other = drive_id(slot->drive) ? drive_id(slot->drive) : "";
@@ -235,6 +277,22 @@ static bool device_id_taken(Machine *machine, const char *id)
     return false;
 }
 
+/* Limits are the throttle driver's: a drive has none of its own, and reads its node without a detour. */
+static Backend *add_backend(Machine *machine, const DriveProps *props, BlockNode *node, Drive *drive)
+{
+    Backend *backend = backend_new(machine->monitor, NULL, NULL);
+    g_autofree char *path =
+        props->id ? g_strdup_printf("/machine/peripheral/%s", props->id)
+                  : g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous++);
+
+    backend->plain = true;
+    backend->writeback = props->write_back;
+    backend_attach(backend, drive_model_name(props->model), props->id, path);
+    backend_set_node(backend, node, NULL); /* a plain one takes any */
+    drive_set_backend(drive, backend);
+    return backend;
+}
+
 bool machine_add_device(Machine *machine, Options *options, GError **error)
 {
     DriveProps props;
@@ -249,21 +307,89 @@ bool machine_add_device(Machine *machine, Options *options, GError **error)
     if (!find_place(machine, &props, &slot, error)) {
         return false;
     }
-    slot.node = props.drive ? block_find(props.drive) : NULL;
-    if (props.drive && !slot.node) {
+    BlockNode *node = props.drive ? block_find(props.drive) : NULL;
+    if (props.drive && !node) {
         return error_set(error, "Property '%s.drive' can't find value '%s'", drive_model_name(props.model),
                          props.drive);
     }
-    if (!check_sharing(machine, &props, slot.node, error)) {
+    if (!check_sharing(machine, &props, node, error)) {
         return false;
     }
-    slot.drive = drive_new(&props, slot.node, error);
+    slot.drive = drive_new(&props, node, error);
     if (!slot.drive) {
         return false;
     }
+    slot.backend = add_backend(machine, &props, node, slot.drive);
     controller_attach(slot.controller, slot.bus, slot.unit, drive_device(slot.drive));
     g_ptr_array_add(machine->slots, g_memdup2(&slot, sizeof slot));
     return true;
+}
+
+static NamedChardev *find_chardev(Machine *machine, const char *id)
+{
+    for (guint i = 0; i < machine->chardevs->len; i++) {
+        NamedChardev *item = g_ptr_array_index(machine->chardevs, i);
+        if (!strcmp(item->id, id)) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+bool machine_add_chardev(Machine *machine, Options *options, GError **error)
+{
+    const char *id = options_get(options, "id");
+
+    if (!id) {
+        return error_set(error, "Parameter 'id' is missing");
+    }
+    if (find_chardev(machine, id)) {
+        return error_set(error, "Chardev with id '%s' already exists", id);
+    }
+    Chardev *chardev = chardev_new(options, error);
+    if (!chardev) {
+        return false;
+    }
+    NamedChardev *item = g_new0(NamedChardev, 1);
+    item->id = g_strdup(id);
+    item->chardev = chardev;
+    g_ptr_array_add(machine->chardevs, item);
+    return true;
+}
+
+bool machine_add_monitor(Machine *machine, Options *options, GError **error)
+{
+    static const char *const modes[] = {"control", "readline", NULL};
+    const char *id = options_get(options, "chardev");
+    NamedChardev *item = id ? find_chardev(machine, id) : NULL;
+    bool pretty;
+    int mode;
+
+    options_get(options, "id");
+    if (!id) {
+        return error_set(error, "Parameter 'chardev' is missing");
+    }
+    if (!options_get_enum(options, "mode", modes, 0, &mode, error) ||
+        !options_get_bool(options, "pretty", false, &pretty, error) ||
+        !options_check_unused(options, error)) {
+        return false;
+    }
+    if (mode != 0) {
+        return error_set(error, "Only mode=control (QMP) is supported");
+    }
+    if (!item) {
+        return error_set(error, "chardev \"%s\" not found", id);
+    }
+    if (!item->chardev) {
+        return error_set(error, "Device '%s' is in use", id);
+    }
+    monitor_add_qmp(machine->monitor, g_steal_pointer(&item->chardev), pretty);
+    return true;
+}
+
+bool machine_open_monitors(Machine *machine, GError **error)
+{
+    return monitor_open(machine->monitor, error);
 }
 
 bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error)

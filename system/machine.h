@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The drive process's content: secrets, block nodes, controllers with their sockets, drives. Each machine_add
- * call takes parsed options and reports the first mistake in QEMU's words. Loop thread, before and while the
- * loop runs.
+ * The drive process's content: secrets, block nodes, controllers with their sockets, drives, monitors. Each
+ * machine_add call takes parsed options and reports the first mistake in QEMU's words. Loop thread, before
+ * and while the loop runs.
  */
 #ifndef SPINDLE_SYSTEM_MACHINE_H
 #define SPINDLE_SYSTEM_MACHINE_H
@@ -14,7 +14,8 @@
 
 typedef struct Machine Machine;
 
-Machine *machine_new(void);
+/* `quit` is what a monitor's `quit` does. */
+Machine *machine_new(void (*quit)(void *opaque), void *opaque);
 
 /* Disconnects clients, removes the sockets, lets go of the nodes. NULL is allowed. */
 void machine_free(Machine *machine);
@@ -31,6 +32,15 @@ bool machine_add_controller(Machine *machine, Options *options, GError **error);
 
 /* `driver=ide-cd,…` or `driver=ide-hd,…` */
 bool machine_add_device(Machine *machine, Options *options, GError **error);
+
+/* `backend=socket,id=…,path=…|fd=…[,server=on][,wait=off]`, for a monitor that names it. */
+bool machine_add_chardev(Machine *machine, Options *options, GError **error);
+
+/* `chardev=ID[,mode=control][,pretty=on]`: a QMP server. */
+bool machine_add_monitor(Machine *machine, Options *options, GError **error);
+
+/* Lets users connect to the monitors; waits for them where the chardev says so. */
+bool machine_open_monitors(Machine *machine, GError **error);
 
 /* Lets clients connect to the controllers' sockets. *ret_failed: the index, in order of addition, of the
  * controller that cannot. */

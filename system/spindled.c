@@ -52,6 +52,8 @@ static const struct {
     {DRIVE_OPTION_BLOCKDEV, "driver", machine_add_node},
     {DRIVE_OPTION_VFIO_USER, "path", machine_add_controller},
     {DRIVE_OPTION_DEVICE, "driver", machine_add_device},
+    {DRIVE_OPTION_CHARDEV, "backend", machine_add_chardev},
+    {DRIVE_OPTION_MONITOR, "chardev", machine_add_monitor},
 };
 
 /* Tells whoever started the process what is wrong with which option. */
@@ -173,9 +175,8 @@ static gboolean on_machine_timeout(gpointer data)
 
 /* A machine whose drives vanish is of no use and may abort; so one that was started together with this
  * process is asked to end first, and served until it has. */
-static gboolean on_signal(gpointer data)
+static void end(Daemon *daemon)
 {
-    Daemon *daemon = data;
     pid_t client = daemon->lifeline ? machine_client_pid(daemon->machine) : 0;
 
     if (client > 0 && !daemon->ending && kill(client, SIGTERM) == 0) {
@@ -184,7 +185,17 @@ static gboolean on_signal(gpointer data)
         quit(daemon);
     }
     daemon->ending = true;
+}
+
+static gboolean on_signal(gpointer data)
+{
+    end(data);
     return G_SOURCE_CONTINUE;
+}
+
+static void on_quit_command(void *opaque)
+{
+    end(opaque);
 }
 
 static void on_lifeline_closed(void *opaque)
@@ -208,6 +219,11 @@ static bool open_up(Daemon *daemon)
     GError *error = NULL;
     unsigned failed = 0;
 
+    /* Before signals are caught: a chardev may wait for its client, and a signal then just kills. */
+    if (!machine_open_monitors(daemon->machine, &error)) {
+        report(daemon, NULL, error);
+        return false;
+    }
     catch_signals(daemon);
     if (!machine_listen(daemon->machine, &failed, &error)) {
         report(daemon, controller_option(daemon, failed), error);
@@ -272,7 +288,7 @@ int spindled_main(int argc, char **argv)
         return 1;
     }
     daemon.loop = g_main_loop_new(NULL, false);
-    daemon.machine = machine_new();
+    daemon.machine = machine_new(on_quit_command, &daemon);
     bool ok = build_machine(&daemon) && open_up(&daemon);
     if (ok) {
         secret_object_hide_argv(argc, argv);

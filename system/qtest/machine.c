@@ -120,11 +120,6 @@ static void controller_free(gpointer data)
     g_free(controller);
 }
 
-static void group_free(gpointer data)
-{
-    throttle_group_unref(data);
-}
-
 QtestMachine *qtest_machine_new(PcModel model, uint64_t ram_size, GError **error)
 {
     Pc *pc = pc_new(model, ram_size, error);
@@ -138,7 +133,6 @@ QtestMachine *qtest_machine_new(PcModel model, uint64_t ram_size, GError **error
     machine->monitor = monitor_new(&monitor_ops, machine);
     machine->controllers = g_ptr_array_new_with_free_func(controller_free);
     machine->drives = g_ptr_array_new_with_free_func(drive_free);
-    machine->groups = g_ptr_array_new_with_free_func(group_free);
     machine->loop = g_main_loop_new(NULL, false);
     if (model != PC_NONE) {
         qtest_machine_add_controller(machine, "ide", pc_ide(pc), pc_ahci(pc));
@@ -154,7 +148,6 @@ void qtest_machine_free(QtestMachine *machine)
         monitor_free(machine->monitor);
         pc_free(machine->pc);
         g_ptr_array_unref(machine->controllers);
-        g_ptr_array_unref(machine->groups);
         secret_object_clear();
         g_main_loop_unref(machine->loop);
         g_free(machine);

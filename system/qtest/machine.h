@@ -36,7 +36,6 @@ typedef struct QtestMachine {
     Monitor *monitor;
     GPtrArray *controllers; /* QtestController */
     GPtrArray *drives;      /* QtestDrive */
-    GPtrArray *groups;      /* ThrottleGroup, of -object */
     GMainLoop *loop;
     const char *status; /* as query-status */
     unsigned anonymous; /* devices without an id, so far */

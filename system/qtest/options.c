@@ -272,7 +272,7 @@ static bool add_object(Build *build, CmdItem *item, GError **error)
         ThrottleGroup *group = throttle_group_new_from_options(options, error);
         ok = group != NULL;
         if (group) {
-            g_ptr_array_add(build->machine->groups, group);
+            monitor_own_group(build->machine->monitor, group);
         }
     } else if (g_strcmp0(kind, "iothread") && (!kind || !g_str_has_prefix(kind, "memory-backend-"))) {
         ok = error_set(error, "Parameter 'qom-type' does not accept value '%s'", kind ? kind : "");
