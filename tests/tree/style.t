@@ -64,5 +64,20 @@ git ls-files -co --exclude-standard '*.rst' '*.c' '*.h' '*.build' | while read -
         comm -23 - <(printf '%s\n' "$known") | sed "s|^|$f names |"
 done | result 'files named in documents and comments are there'
 
+# The README leads to every page, and gives a reason for every library that the programs cannot do without.
+{
+    git ls-files -co --exclude-standard 'docs/*.rst' | while read -r f; do
+        grep -qF "<$f>" README.rst || echo "README.rst does not lead to $f"
+    done
+    git ls-files -co --exclude-standard 'meson.build' '*/meson.build' | grep -v '^tests/' | xargs cat |
+        grep -oE "dependency\('[^']+'[^)]*\)" | grep -v 'required: false' | sed -E "s/^dependency\('([a-z-]*[a-z]).*/\1/" | sort -u |
+        while read -r library; do
+            case $library in threads) continue ;; gio-unix | glib) library='GLib 2' ;; esac
+            grep -q "^$library  " README.rst || echo "README.rst does not list $library"
+        done
+    sed -n "/<<'EOF'/,/^EOF/p" scripts/setup | sed '1d;$d' | awk 'NF < 2 { print "scripts/setup gives no reason for " $1 }'
+    sed -n "/<<'EOF'/,/^EOF/p" scripts/setup | sed '1d;$d' | LC_ALL=C sort -c 2>&1 | sed 's/^/scripts\/setup: /'
+} | result 'the README leads to every page and names every library; scripts/setup is sorted and gives reasons'
+
 echo "1..$count"
 exit $failed
