@@ -76,7 +76,7 @@ def booted(program, folder, args, expected):
         while time.monotonic() < end and process.poll() is None and (text != expected or quiet < 8):
             time.sleep(0.1)
             with open(serial) as f:
-                now = "".join(re.findall("<([ABH])>", f.read()))
+                now = "".join(re.findall("<([ABGH])>", f.read()))
             quiet = quiet + 1 if now == text else 0
             text = now
     finally:
@@ -94,6 +94,11 @@ def drive(name, bootindex=None, bus=None, suffix=""):
 def disk(bootindex=None, suffix=""):
     extra = "" if bootindex is None else ",bootindex=%d" % bootindex
     return ["-drive", "if=none,format=raw,id=H,file=H" + suffix, "-device", "virtio-blk-pci,drive=H" + extra]
+
+
+def hard_disk(name="H", bootindex=None, bus=None):
+    extra = "".join(",%s=%s" % (key, value) for key, value in (("bootindex", bootindex), ("bus", bus)) if value is not None)
+    return ["-drive", "if=none,format=raw,id=%s,file=%s" % (name, name), "-device", "ide-hd,drive=" + name + extra]
 
 
 # Name, options, the letters.
@@ -114,6 +119,15 @@ ROWS = [
     ("two discs, the second port first", drive("A", 2, "ide.0") + drive("B", 1, "ide.1"), "BA"),
     ("two discs, one without a bootindex", drive("A", None, "ide.0") + drive("B", 1, "ide.1"), "BA"),
     ("two discs about a disk", drive("A", 1, "ide.0") + disk(2), "AH"),
+    ("ide-hd: no order: the disk first", drive("A", None, "ide.0") + hard_disk("H", None, "ide.1"), "HA"),
+    ("ide-hd: -boot d", drive("A", None, "ide.0") + hard_disk("H", None, "ide.1") + ["-boot", "d"], "AH"),
+    ("ide-hd: bootindex, the disc first", drive("A", 1, "ide.0") + hard_disk("H", 2, "ide.1"), "AH"),
+    ("ide-hd: bootindex, the disk first", drive("A", 2, "ide.0") + hard_disk("H", 1, "ide.1"), "HA"),
+    ("ide-hd: strict", hard_disk("H", 1, "ide.1") + ["-boot", "strict=on"], "H"),
+    # SeaBIOS tries one hard disk only.
+    ("two disks of ide-hd: the first", hard_disk("H", None, "ide.0") + hard_disk("G", None, "ide.1"), "H"),
+    ("two disks of ide-hd: bootindex of the second", hard_disk("H", None, "ide.0") + hard_disk("G", 1, "ide.1"), "G"),
+    ("-hda and -cdrom", ["-drive", "file=H,format=raw,index=0", "-cdrom", "A"], "HA"),
 ]
 
 # GRUB that ends well ends the search: only the first is seen.
@@ -135,6 +149,7 @@ def check_against_engine(tap, folder, args, expected, name):
 
 with Tap() as tap, tempfile.TemporaryDirectory(prefix="spindle-boot-order-") as folder:
     write_disk(os.path.join(folder, "H"), "H")
+    write_disk(os.path.join(folder, "G"), "G")
     write_disc(os.path.join(folder, "A"), "A")
     write_disc(os.path.join(folder, "B"), "B")
     for number, (name, args, expected) in enumerate(ROWS):
