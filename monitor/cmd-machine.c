@@ -100,12 +100,6 @@ static JsonNode *cmd_query_migrate(QmpCall *call, GError **error)
     return qmp_object(object);
 }
 
-/* Capabilities and parameters tune what is not done here: a state is small and is sent in one piece. */
-static JsonNode *cmd_accept(QmpCall *call, GError **error)
-{
-    return NULL;
-}
-
 const QmpCommand qmp_commands_machine[] = {
     {.name = "cont", .run = cmd_cont, .needs = QMP_NEEDS(cont)},
     {.name = "migrate",
@@ -119,11 +113,6 @@ const QmpCommand qmp_commands_machine[] = {
      .run = cmd_migrate_incoming,
      .needs = QMP_NEEDS(incoming),
      .args = {{"uri", QMP_STRING, true}, {"channels", QMP_ARRAY, true}, {"exit-on-error", QMP_BOOL, true}}},
-    {.name = "migrate-set-capabilities",
-     .run = cmd_accept,
-     .needs = QMP_NEEDS(reset),
-     .args = {{"capabilities", QMP_ARRAY}}},
-    {.name = "migrate-set-parameters", .run = cmd_accept, .needs = QMP_NEEDS(reset), .any_args = true},
     {.name = "query-migrate", .run = cmd_query_migrate, .needs = QMP_NEEDS(reset)},
     {.name = "query-status", .run = cmd_query_status},
     {.name = "quit", .run = cmd_quit},

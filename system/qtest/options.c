@@ -118,7 +118,6 @@ void qtest_settings_clear(QtestSettings *settings)
     g_free(settings->qtest);
     g_free(settings->qtest_log);
     g_free(settings->pidfile);
-    g_free(settings->incoming);
     chardev_free(settings->qtest_chardev);
     *settings = (QtestSettings){0};
 }
@@ -244,7 +243,7 @@ static bool read_setting(Build *build, CmdItem *item, GError **error)
     } else if (cmd_item_is(item, "pidfile")) {
         set_text(&settings->pidfile, item->arg);
     } else if (cmd_item_is(item, "incoming")) {
-        set_text(&settings->incoming, item->arg);
+        return error_set(error, "%s: a saved state cannot be loaded with -accel qtest yet", item->origin);
     } else if (cmd_item_is(item, "S")) {
         settings->paused = true;
     } else if (cmd_item_is(item, "nodefaults")) {

@@ -12,7 +12,6 @@
 /* What is asked for besides the machine itself. */
 typedef struct QtestSettings {
     char *qtest, *qtest_log, *pidfile;
-    char *incoming; /* NULL: none */
     bool paused;    /* -S */
     Chardev *qtest_chardev;
 } QtestSettings;
