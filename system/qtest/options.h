@@ -12,7 +12,7 @@
 /* What is asked for besides the machine itself. */
 typedef struct QtestSettings {
     char *qtest, *qtest_log, *pidfile;
-    bool paused;    /* -S */
+    bool paused; /* -S */
     Chardev *qtest_chardev;
 } QtestSettings;
 
