@@ -67,6 +67,10 @@ typedef struct BlockDriver {
      * -EAGAIN. */
     int (*read_now)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 
+    /* The same for a write without flags: 0, or -EAGAIN when a worker has to do it (anew, if a part was
+     * written): it finds out what is wrong, too. Absent: -EAGAIN. */
+    int (*write_now)(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+
     int (*status)(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
                   unsigned *ret_status);                           /* all data */
     int (*resize)(BlockNode *node, uint64_t size, GError **error); /* "does not support resize", -ENOTSUP */
@@ -134,6 +138,7 @@ int block_node_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const s
                        BlockFlags flags);
 int block_node_flush(BlockNode *node);
 int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+int block_node_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 
 /* "Parameter 'x' …" of the part `prefix` becomes "Parameter 'prefix.x' …". NULL is allowed. Any thread. */
 void block_error_name_parameter(GError **error, const char *prefix);

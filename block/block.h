@@ -155,7 +155,7 @@ BlockNode *block_child(const BlockNode *node, const char *role);
 /* What the drivers count: completed requests and bytes by op since open, and errors. */
 typedef struct BlockStats {
     uint64_t ops[5], bytes[5], failed[5];
-    uint64_t read_now; /* reads answered without a worker */
+    uint64_t read_now, write_now; /* reads and writes done without a worker */
 } BlockStats;
 const BlockStats *block_stats(const BlockNode *node);
 

@@ -45,6 +45,7 @@ const BlockStats *block_stats(const BlockNode *node)
         to->failed[op] = __atomic_load_n(&from->failed[op], __ATOMIC_RELAXED);
     }
     to->read_now = __atomic_load_n(&from->read_now, __ATOMIC_RELAXED);
+    to->write_now = __atomic_load_n(&from->write_now, __ATOMIC_RELAXED);
     return to;
 }
 
@@ -428,6 +429,27 @@ int block_node_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const 
         if (ret == 0) {
             __atomic_fetch_add(&node->priv->counts.read_now, 1, __ATOMIC_RELAXED);
         }
+    }
+    return ret;
+}
+
+/* Only what needs nothing of this layer: no edges to keep, no zeros to look for. */
+int block_node_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    int ret = node_check(node, BLOCK_WRITE, offset, bytes);
+    if (ret < 0 || bytes == 0) {
+        return ret;
+    }
+    if (!node->driver->write_now || !node->driver->parallel || node->info.align > 1 ||
+        node->priv->generic.detect_zeroes) {
+        return -EAGAIN;
+    }
+    ret = node->driver->write_now(node, offset, bytes, iov, niov);
+    /* As after any write: a part may have been written where the whole was not. */
+    g_atomic_int_set(&node->priv->dirty, 1);
+    if (ret == 0) {
+        count(node, BLOCK_WRITE, bytes, ret);
+        __atomic_fetch_add(&node->priv->counts.write_now, 1, __ATOMIC_RELAXED);
     }
     return ret;
 }

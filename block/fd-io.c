@@ -13,7 +13,8 @@
 
 #define BATCH 64 /* iovecs in one system call */
 #define IN_MEMORY_NOW                                                                                        \
-    (16 * 1024) /* most that the loop thread copies out of a tmpfs: more goes to the workers' CPUs */
+    (16 *                                                                                                    \
+     1024) /* most that the loop thread copies out of a tmpfs or into it: more goes to the workers' CPUs */
 
 void fd_file_init(FdFile *file, int fd)
 {
@@ -140,6 +141,15 @@ int fd_file_read_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct
         g_atomic_int_set(&file->no_nowait, 1);
     }
     return got == (ssize_t)bytes ? 0 : -EAGAIN; /* a part, an error: the worker finds out more */
+}
+
+int fd_file_write_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    if (!file->in_memory || file->tail_fd >= 0 || niov > BATCH || bytes > IN_MEMORY_NOW) {
+        return -EAGAIN;
+    }
+    ssize_t put = pwritev2(file->fd, iov, niov, (off_t)offset, 0);
+    return put == (ssize_t)bytes ? 0 : -EAGAIN;
 }
 
 int fd_file_flush(FdFile *file)

@@ -38,6 +38,9 @@ int fd_file_pwritev(FdFile *file, uint64_t offset, uint64_t bytes, const struct 
 
 /* The whole range from the page cache, or -EAGAIN. */
 int fd_file_read_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+/* A small range into a tmpfs, or -EAGAIN. (RWF_NOWAIT does not tell of a page cache that throttles writers in
+ * time, and most file systems do not know it for writes.) */
+int fd_file_write_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 
 /* After a failure all later ones fail too: the kernel may have dropped the pages that it could not write, and
  * would call the rest a success. */

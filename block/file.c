@@ -119,6 +119,15 @@ static int file_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const 
     return ret < 0 ? ret : fd_file_pwritev(&s->file, offset, bytes, iov, niov, flags & BLOCK_FUA);
 }
 
+static int file_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    FileState *s = node->state;
+    if (!s->file.in_memory || fd_lock_write(&s->lock) < 0) {
+        return -EAGAIN;
+    }
+    return fd_file_write_now(&s->file, offset, bytes, iov, niov);
+}
+
 static int file_flush(BlockNode *node)
 {
     FileState *s = node->state;
@@ -183,6 +192,7 @@ const BlockDriver block_driver_file = {
     .discard = file_discard,
     .write_zeroes = file_write_zeroes,
     .read_now = file_read_now,
+    .write_now = file_write_now,
     .status = file_status,
     .resize = file_resize,
     .claim_write = file_claim_write,

@@ -30,6 +30,7 @@ typedef struct LuksState {
 /* As the driver's functions. Several threads. */
 int luks_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 int luks_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
+int luks_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 int luks_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                  BlockFlags flags);
 int luks_discard(BlockNode *node, uint64_t offset, uint64_t bytes);

@@ -314,6 +314,28 @@ int luks_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct
     return r;
 }
 
+/* The same for writes of whole sectors: what is written in part has to be read first, which may take longer.
+ */
+int luks_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    LuksState *s = node->state;
+    RangeHold hold;
+    if (bytes > NOW_BYTES || offset % s->sector_size || bytes % s->sector_size ||
+        !range_lock_try(&s->ranges, &hold, offset, offset + bytes, true)) {
+        return -EAGAIN;
+    }
+    Buffer *buffer = buffer_pool_get(s->pool);
+    iov_to_buf(iov, niov, 0, buffer->data, bytes);
+    int r = cipher(s, true, offset, buffer->data, buffer->data, bytes);
+    if (!r) {
+        struct iovec whole = {buffer->data, bytes};
+        r = block_node_write_now(node->child, s->payload_offset + offset, bytes, &whole, 1);
+    }
+    buffer_unref(buffer);
+    range_lock_release(&s->ranges, &hold);
+    return r;
+}
+
 int luks_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                  BlockFlags flags)
 {

@@ -200,6 +200,7 @@ const BlockDriver block_driver_luks = {
     .pwritev = luks_pwritev,
     .discard = luks_discard,
     .read_now = luks_read_now,
+    .write_now = luks_write_now,
     .resize = luks_resize,
     .refresh = luks_refresh,
 };

@@ -107,6 +107,15 @@ static int check_first_sector(BlockNode *node, uint64_t offset, uint64_t bytes, 
     return strcmp(block_probe_format(head, size), "raw") ? -EPERM : 0;
 }
 
+static int raw_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
+{
+    RawState *s = node->state;
+    if (s->probed && offset < BLOCK_PROBE_SIZE) {
+        return -EAGAIN; /* to be looked at */
+    }
+    return block_node_write_now(node->child, raw_at(node, offset), bytes, iov, niov);
+}
+
 static int raw_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                        BlockFlags flags)
 {
@@ -161,6 +170,7 @@ const BlockDriver block_driver_raw = {
     .discard = raw_discard,
     .write_zeroes = raw_write_zeroes,
     .read_now = raw_read_now,
+    .write_now = raw_write_now,
     .status = raw_status,
     .resize = raw_resize,
     .refresh = raw_refresh,

@@ -306,6 +306,23 @@ void block_request_init(BlockRequest *request, BlockNode *node, BlockOp op, uint
     };
 }
 
+/* The result without a worker, or -EAGAIN. */
+static int request_try_now(const BlockRequest *request)
+{
+    if (request_is_background(request) || request->bytes > BUFFER_MAX) {
+        return -EAGAIN;
+    }
+    if (request->op == BLOCK_READ) {
+        return block_node_read_now(request->node, request->offset, request->bytes, request->iov,
+                                   request->niov);
+    }
+    if (request->op == BLOCK_WRITE && !request->flags) {
+        return block_node_write_now(request->node, request->offset, request->bytes, request->iov,
+                                    request->niov);
+    }
+    return -EAGAIN;
+}
+
 void block_submit(BlockRequest *request)
 {
     trace(block_request_submit, block_name(request->node), (void *)request, (int)request->op, request->offset,
@@ -319,13 +336,10 @@ void block_submit(BlockRequest *request)
         request_ready(request, ret);
         return;
     }
-    if (request->op == BLOCK_READ && !request_is_background(request) && request->bytes <= BUFFER_MAX) {
-        ret =
-            block_node_read_now(request->node, request->offset, request->bytes, request->iov, request->niov);
-        if (ret != -EAGAIN) {
-            request_ready(request, ret);
-            return;
-        }
+    ret = request_try_now(request);
+    if (ret != -EAGAIN) {
+        request_ready(request, ret);
+        return;
     }
     request_enqueue(request);
 }
