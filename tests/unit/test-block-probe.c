@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "block/block.h"
 #include "block/probe.h"
+#include "tests/unit/block-test.h"
 
 #define SECTOR 512
 
@@ -55,6 +57,36 @@ static BlockNode *open_raw(const char *probed)
     return node;
 }
 
+static void request_done(BlockRequest *request)
+{
+    *(bool *)request->opaque = true;
+}
+
+/* On a tmpfs, whose small writes need no worker, the first sector is looked at all the same. */
+static void test_restricted_now(void)
+{
+    g_autofree char *path = g_strdup_printf("/dev/shm/spindle-test-probe-%d", (int)getpid());
+    g_autofree char *text = g_strdup_printf("driver=raw,probed=on,file.driver=file,file.filename=%s", path);
+    static const uint8_t zeros[4 * SECTOR];
+    g_assert_true(g_file_set_contents(path, (const char *)zeros, sizeof zeros, NULL));
+    BlockNode *node = open_node(text);
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t sector[SECTOR] = "QFI\xfb";
+        bool done = false;
+        BlockRequest request;
+        memset(&request, 0, sizeof request);
+        block_request_init(&request, node, BLOCK_WRITE, i * SECTOR, sector, SECTOR, request_done, &done);
+        block_submit(&request);
+        while (!done) {
+            g_main_context_iteration(NULL, TRUE);
+        }
+        g_assert_cmpint(request.result, ==, i == 0 ? -EPERM : 0);
+        g_assert_cmpuint(block_stats(node)->write_now, ==, i);
+    }
+    finish(node);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 static void test_restricted(void)
 {
     BlockNode *node = open_raw("on");
@@ -93,6 +125,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(name, GUINT_TO_POINTER(i), test_format);
     }
     g_test_add_func("/probe/raw-restricted", test_restricted);
+    g_test_add_func("/probe/raw-restricted-now", test_restricted_now);
     g_test_add_func("/probe/raw-unrestricted", test_unrestricted);
     int status = g_test_run();
     block_shutdown(5000);
