@@ -386,7 +386,8 @@ static void test_tray(void)
     assert_good(guest, 0x1b, 0, 0, 0, 3, 0);
     mmc_guest_until(!mmc_drive_tray_open(guest->drive));
     g_assert_cmpint(g_atomic_int_get(&drive.closes), ==, 1);
-    assert_sense(guest, 0x020401, 0x00);
+    /* It may be another disc that came back: as any change. */
+    assert_sense(guest, 0x023a01, 0x00);
     assert_sense(guest, 0x062800, 0x00);
     assert_good(guest, 0x00);
     /* Another program has it open: the guest's eject is done all the same. */

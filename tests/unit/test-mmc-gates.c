@@ -256,7 +256,7 @@ static void test_insert_into_open_tray(void)
     g_assert_true(mmc_drive_node(g.drive) == node);
     assert_sense(&g, 0x023a02, 0x00);
     mmc_drive_close_tray(g.drive);
-    assert_sense(&g, 0x020401, 0x00);
+    assert_sense(&g, 0x023a01, 0x00);
     assert_sense(&g, 0x062800, 0x00);
     assert_good(&g, 0x00);
     block_unref(node);
