@@ -44,7 +44,7 @@ def drives(place):
 
 def check_untouched(tap, place):
     env = {"SPINDLE_QEMU": stand_in(place)}
-    for args in (["-hda", "a.iso", "-m", "1G"], ["-device", "virtio-rng-pci", "", "-x"], ["-machine", "none", "-cdrom", "a.iso"],
+    for args in (["-drive", "file=a.iso,if=virtio", "-m", "1G"], ["-device", "virtio-rng-pci", "", "-x"], ["-machine", "none", "-cdrom", "a.iso"],
                  ["--version"], ["-cdrom", "a.iso", "-help"], ["-cdrom", "image.qcow2"]):
         status, out, err = place.run("spindle", *args, env=env)
         tap.equal((status, json.loads(out)["argv"], err), (0, args, ""), "reaches QEMU as it is: " + " ".join(args))
@@ -116,7 +116,7 @@ def check_installed(tap, place):
     status, _, err = place.run(program, "-cdrom", "a.iso", env=env)
     tap.ok(status == 1 and "has no vfio-user-pci device" in err and "SPINDLE_QEMU" in err,
            "a QEMU without vfio-user-pci is named, with the remedy", err)
-    tap.equal(place.run(program, "-hda", "x", env=env)[0], 0, "but it will do where there is no drive to attach")
+    tap.equal(place.run(program, "-drive", "file=x,if=virtio", env=env)[0], 0, "but it will do where there is no drive to attach")
     os.unlink(place.path("bin/qemu-system-x86_64"))
     os.symlink("spindle", place.path("bin/qemu-system-x86_64"))
     status, _, err = place.run(place.path("bin/qemu-system-x86_64"), "-cdrom", "a.iso", env=env)
