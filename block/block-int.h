@@ -92,6 +92,9 @@ typedef struct BlockDriver {
     /* Absent: the child's. */
     const BlockTrayOps *tray;
 
+    /* Bytes of storage that the image takes, or -errno. May block; any thread. Absent: the child's. */
+    int64_t (*allocated)(BlockNode *node);
+
     /* What block_remote_stats() tells. Absent: nothing to tell. */
     void (*remote_stats)(BlockNode *node, BlockRemoteStats *ret);
 

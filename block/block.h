@@ -79,6 +79,7 @@ struct BlockRequest {
         int state;
         bool abandoned;
         BlockNode *held;
+        int64_t started; /* us, when it had to wait for a worker */
         GList link;
         struct iovec inline_iov;
     } priv;
@@ -156,6 +157,8 @@ BlockNode *block_child(const BlockNode *node, const char *role);
 typedef struct BlockStats {
     uint64_t ops[5], bytes[5], failed[5];
     uint64_t read_now, write_now; /* reads and writes done without a worker */
+    uint64_t ns[5];               /* that requests made here waited for a worker and its source */
+    uint64_t highest;             /* byte behind the farthest one written */
 } BlockStats;
 const BlockStats *block_stats(const BlockNode *node);
 
@@ -205,6 +208,7 @@ typedef enum {
     BLOCK_EVENT_EJECT_REQUEST, /* somebody pressed the button of a locked drive */
     BLOCK_EVENT_RESIZE,        /* size changed (block_resize) */
     BLOCK_EVENT_GONE,          /* the device was unplugged: there is no medium until BLOCK_EVENT_MEDIUM */
+    BLOCK_EVENT_THRESHOLD,     /* a write went past the mark of block_set_write_threshold() (inspect.h) */
     BLOCK_EVENT_TRAY, /* a command for the tray is over, and no medium has changed by it: see block_tray() */
 } BlockEvent;
 typedef void (*BlockListener)(BlockNode *node, BlockEvent event, void *opaque);

@@ -35,6 +35,20 @@ static void count(BlockNode *node, BlockOp op, uint64_t bytes, int result)
     }
 }
 
+/* How far the node was written, and whether that is too far. */
+static void note_written(BlockNode *node, uint64_t end)
+{
+    uint64_t *highest = &node->priv->counts.highest;
+    uint64_t before = __atomic_load_n(highest, __ATOMIC_RELAXED);
+    uint64_t threshold = __atomic_load_n(&node->priv->threshold, __ATOMIC_RELAXED);
+    while (end > before &&
+           !__atomic_compare_exchange_n(highest, &before, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    if (threshold && end > threshold) {
+        node_pass_threshold(node, threshold, end);
+    }
+}
+
 const BlockStats *block_stats(const BlockNode *node)
 {
     BlockStats *from = &node->priv->counts;
@@ -43,7 +57,9 @@ const BlockStats *block_stats(const BlockNode *node)
         to->ops[op] = __atomic_load_n(&from->ops[op], __ATOMIC_RELAXED);
         to->bytes[op] = __atomic_load_n(&from->bytes[op], __ATOMIC_RELAXED);
         to->failed[op] = __atomic_load_n(&from->failed[op], __ATOMIC_RELAXED);
+        to->ns[op] = from->ns[op];
     }
+    to->highest = __atomic_load_n(&from->highest, __ATOMIC_RELAXED);
     to->read_now = __atomic_load_n(&from->read_now, __ATOMIC_RELAXED);
     to->write_now = __atomic_load_n(&from->write_now, __ATOMIC_RELAXED);
     return to;
@@ -381,6 +397,9 @@ int node_call(BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes, cons
     case BLOCK_WRITE:
     case BLOCK_DISCARD:
     case BLOCK_WRITE_ZEROES:
+        if (op != BLOCK_DISCARD) {
+            note_written(node, offset + bytes);
+        }
         ret = change_call(node, op, &x);
         break;
     default:
@@ -444,6 +463,7 @@ int block_node_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const
         node->priv->generic.detect_zeroes) {
         return -EAGAIN;
     }
+    note_written(node, offset + bytes);
     ret = node->driver->write_now(node, offset, bytes, iov, niov);
     /* As after any write: a part may have been written where the whole was not. */
     g_atomic_int_set(&node->priv->dirty, 1);

@@ -50,6 +50,10 @@ struct BlockNodePrivate {
     BlockStats counts;  /* atomic members */
     BlockStats stats;   /* copy handed out; loop thread */
     RequestQueue queue;
+    uint64_t threshold; /* atomic: a write behind it is told of; 0: none is */
+    struct BlockExceeded {
+        uint64_t threshold, amount;
+    } exceeded;                        /* loop thread */
     unsigned active, active_abandoned; /* requests under way through this node; loop thread */
     bool deferred;                     /* opened on a worker; constant */
     Work close_work;
@@ -98,6 +102,9 @@ static inline uint64_t node_size(const BlockNode *node)
 
 /* 0, or why the range or the write cannot be. Any thread. */
 int node_check(const BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes);
+
+/* inspect.c: a write ended at byte `end`, which is behind the node's mark. Any thread. */
+void node_pass_threshold(BlockNode *node, uint64_t threshold, uint64_t end);
 
 /* Carries out any op on this thread. */
 int node_call(BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,

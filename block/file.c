@@ -177,6 +177,12 @@ static bool file_claim_write(BlockNode *node, GError **error)
     return fd_lock_claim(&s->lock, node->filename, error);
 }
 
+static int64_t file_allocated(BlockNode *node)
+{
+    struct stat st;
+    return fstat(((FileState *)node->state)->file.fd, &st) < 0 ? -errno : (int64_t)st.st_blocks * 512;
+}
+
 static const char *const file_protocols[] = {"file", NULL};
 
 const BlockDriver block_driver_file = {
@@ -195,6 +201,7 @@ const BlockDriver block_driver_file = {
     .write_now = file_write_now,
     .status = file_status,
     .resize = file_resize,
+    .allocated = file_allocated,
     .claim_write = file_claim_write,
 };
 
@@ -213,5 +220,6 @@ const BlockDriver block_driver_host_device = {
     .discard = file_discard,
     .write_zeroes = file_write_zeroes,
     .read_now = file_read_now,
+    .allocated = file_allocated,
     .claim_write = file_claim_write,
 };

@@ -5,6 +5,7 @@
 #include "block/core.h"
 #include "util/checked.h"
 #include "util/error.h"
+#include "util/fdset.h"
 #include "util/trace.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,9 @@
 
 int block_open_fd(const char *filename, int flags)
 {
+    if (fdset_is_path(filename)) {
+        return fdset_open(filename, flags);
+    }
     int fd = open(filename, flags | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }

@@ -260,6 +260,8 @@ static void boundary_start_waiting(void)
 static void request_run_done(Work *work)
 {
     BlockRequest *request = work_request(work);
+    request->priv.held->priv->counts.ns[request->op] +=
+        (uint64_t)(g_get_monotonic_time() - request->priv.started) * 1000;
     request_stop(request, request_gate(request));
     boundary_start_waiting();
     request_deliver(request, request->result);
@@ -271,6 +273,7 @@ static void request_enqueue(BlockRequest *request)
     RequestQueue *queue = &gate->priv->queue;
     bool background = request_is_background(request);
     request->priv.state = STATE_QUEUED;
+    request->priv.started = g_get_monotonic_time();
     g_queue_push_tail_link(background ? &queue->background : &queue->foreground, &request->priv.link);
     gate_start(gate, false);
     if (!queue->foreground.head) {

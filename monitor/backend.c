@@ -71,21 +71,6 @@ const char *backend_qdev(const Backend *backend)
     return backend->id ? backend->id : backend->qdev;
 }
 
-/* The limits' group goes by the drive's name, as QEMU's own; one without a name gets another. */
-static ThrottleGroup *new_group(const char *name)
-{
-    ThrottleLimits limits;
-
-    throttle_limits_init(&limits);
-    for (unsigned i = 0;; i++) {
-        g_autofree char *title = i == 0 && name[0] ? g_strdup(name) : g_strdup_printf("#limits%u", i);
-        ThrottleGroup *group = throttle_group_new(title, &limits, NULL);
-        if (group || i > 1000) {
-            return group;
-        }
-    }
-}
-
 Backend *backend_new(Monitor *monitor, const char *name, GError **error)
 {
     name = name ? name : "";
@@ -96,7 +81,6 @@ Backend *backend_new(Monitor *monitor, const char *name, GError **error)
     Backend *backend = g_new0(Backend, 1);
     backend->monitor = monitor;
     backend->name = g_strdup(name);
-    backend->group = new_group(name);
     backend->writeback = true;
     backend->werror = HARD_DISK_ENOSPC;
     g_ptr_array_add(monitor_backends(monitor), backend);
@@ -122,41 +106,169 @@ void backend_attach(Backend *backend, const char *type, const char *id, const ch
     backend->qdev = g_strdup(qdev);
 }
 
-static const char *group_name(Backend *backend)
+/* Counters that only ever grow; `sign` of 1 adds, -1 takes off. */
+static void add_stats(BlockStats *to, const BlockStats *from, int sign)
 {
-    return throttle_group_name(backend->group);
+    for (size_t op = 0; op < G_N_ELEMENTS(to->ops); op++) {
+        to->ops[op] += (uint64_t)sign * from->ops[op];
+        to->bytes[op] += (uint64_t)sign * from->bytes[op];
+        to->failed[op] += (uint64_t)sign * from->failed[op];
+        to->ns[op] += (uint64_t)sign * from->ns[op];
+    }
+}
+
+void backend_stats(const Backend *backend, BlockStats *ret)
+{
+    *ret = backend->past;
+    if (backend->top) {
+        add_stats(ret, block_stats(backend->top), 1);
+        add_stats(ret, &backend->base, -1);
+        ret->highest = block_stats(backend->top)->highest;
+    }
+}
+
+/* Takes the reference over. */
+static void set_top(Backend *backend, BlockNode *top)
+{
+    backend_stats(backend, &backend->past);
+    backend->base = top ? *block_stats(top) : (BlockStats){0};
+    block_unref(backend->top);
+    backend->top = top;
+}
+
+/* The node behind the limits, if there are any; a new reference. */
+static BlockNode *limited(const Backend *backend, BlockNode *node, GError **error)
+{
+    if (!backend->group) {
+        return block_ref(node);
+    }
+    g_autoptr(Options) options = options_new();
+    options_set(options, "driver", "throttle");
+    options_set(options, "throttle-group", throttle_group_name(backend->group));
+    options_set(options, "file", block_name(node));
+    options_set(options, "discard", "unmap");
+    if (block_info(node)->read_only) {
+        options_set(options, "read-only", "on");
+    }
+    return block_open(options, error);
+}
+
+/* A drive of the host got or lost its disc. What clients themselves do is told by DEVICE_TRAY_MOVED. */
+static void medium_changed(Backend *backend)
+{
+    JsonObject *data = json_object_new();
+    bool present = backend->node && block_medium_present(backend->node);
+
+    json_object_set_string_member(data, "device", backend->name);
+    json_object_set_string_member(data, "id", backend_qdev(backend));
+    json_object_set_boolean_member(data, "medium-present", present);
+    if (present) {
+        json_object_set_string_member(data, "node-name", block_name(backend->node));
+        json_object_set_int_member(data, "size", (gint64)block_info(backend->node)->size);
+    }
+    monitor_event(backend->monitor, "SPINDLE_MEDIUM_CHANGED", data);
+}
+
+static void on_node_event(BlockNode *node, BlockEvent event, void *opaque)
+{
+    Backend *backend = opaque;
+
+    if (!backend->qdev) {
+        return;
+    }
+    if (event == BLOCK_EVENT_MEDIUM || event == BLOCK_EVENT_GONE) {
+        medium_changed(backend);
+    } else if (event == BLOCK_EVENT_EJECT_REQUEST) {
+        JsonObject *data = json_object_new();
+        json_object_set_string_member(data, "device", backend->name);
+        json_object_set_string_member(data, "id", backend_qdev(backend));
+        monitor_event(backend->monitor, "SPINDLE_EJECT_REQUEST", data);
+    }
 }
 
 bool backend_set_node(Backend *backend, BlockNode *node, GError **error)
 {
-    BlockNode *top = NULL;
+    BlockNode *top = node ? limited(backend, node, error) : NULL;
 
-    if (node && backend->plain) {
-        top = block_ref(node);
-    } else if (node) {
-        g_autoptr(Options) options = options_new();
-        options_set(options, "driver", "throttle");
-        options_set(options, "throttle-group", group_name(backend));
-        options_set(options, "file", block_name(node));
-        if (block_info(node)->read_only) {
-            options_set(options, "read-only", "on");
-        }
-        top = block_open(options, error);
-        if (!top) {
-            return false;
-        }
+    if (node && !top) {
+        return false;
     }
     if (node) {
         block_ref(node);
+        block_listen(node, on_node_event, backend);
     }
-    block_unref(backend->top);
-    block_unref(backend->node);
-    backend->top = top;
+    set_top(backend, top);
+    if (backend->node) {
+        block_unlisten(backend->node, on_node_event, backend);
+        block_unref(backend->node);
+    }
     backend->node = node;
     return true;
 }
 
+/* The group that is to be kept from now on; a new reference. */
+static ThrottleGroup *find_group(const Backend *backend, const ThrottleLimits *limits, const char *name,
+                                 GError **error)
+{
+    name = name ? name : backend->group ? throttle_group_name(backend->group) : backend_title(backend);
+    ThrottleGroup *group = throttle_group_find(name);
+
+    if (!group) {
+        return throttle_group_new(name, limits, error);
+    }
+    if (!throttle_group_set_limits(group, limits, error)) {
+        g_clear_pointer(&group, throttle_group_unref);
+    }
+    return group;
+}
+
+/* The device goes on behind other limits: requests under way end where they are. */
+static bool change_top(Backend *backend, GError **error)
+{
+    BlockNode *top = backend->node ? limited(backend, backend->node, error) : NULL;
+
+    if (!top) {
+        return !backend->node;
+    }
+    if (backend->mmc) {
+        mmc_drive_replace_node(backend->mmc, top);
+    } else if (backend->disk) {
+        hard_disk_replace_node(backend->disk, top);
+    }
+    set_top(backend, top);
+    return true;
+}
+
+bool backend_set_limits(Backend *backend, const ThrottleLimits *limits, const char *name, GError **error)
+{
+    ThrottleGroup *before = backend->group, *group = NULL;
+
+    if (!throttle_limits_check(limits, error)) {
+        return false;
+    }
+    if (throttle_limits_enabled(limits)) {
+        group = find_group(backend, limits, name, error);
+        if (!group) {
+            return false;
+        }
+    }
+    backend->group = group;
+    if (group != before && !change_top(backend, error)) {
+        backend->group = before;
+        throttle_group_unref(group);
+        return false;
+    }
+    throttle_group_unref(before);
+    return true;
+}
+
 static const char *const operations[] = {"read", "write", "write", "write", "write"};
+
+/* Those that stop the machine are told of by themselves: they must not come late. */
+static char *io_error_key(const Backend *backend, HardDiskOnError action)
+{
+    return g_strconcat(backend_title(backend), action == HARD_DISK_STOP ? " stop" : "", NULL);
+}
 
 void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError action)
 {
@@ -177,7 +289,19 @@ void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError a
     if (action == HARD_DISK_STOP && backend->io_status == BACKEND_IO_OK) {
         backend->io_status = ABS(error) == ENOSPC ? BACKEND_IO_NOSPACE : BACKEND_IO_FAILED;
     }
-    monitor_event(backend->monitor, "BLOCK_IO_ERROR", data);
+    g_autofree char *key = io_error_key(backend, action);
+    monitor_event_limited(backend->monitor, "BLOCK_IO_ERROR", data, key);
+}
+
+void backend_resume(Backend *backend)
+{
+    g_autofree char *key = io_error_key(backend, HARD_DISK_STOP);
+
+    monitor_event_forget(backend->monitor, "BLOCK_IO_ERROR", key);
+    backend->io_status = BACKEND_IO_OK;
+    if (backend->disk) {
+        hard_disk_resume(backend->disk);
+    }
 }
 
 void backend_tray_moved(Backend *backend, bool open)

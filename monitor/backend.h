@@ -21,10 +21,11 @@ typedef struct Backend {
     char *qdev;      /* "/machine/unattached/device[4]", or NULL: no device */
     char *type;      /* "ide-hd", "ide-cd", or NULL */
     BlockNode *node; /* what it holds, with a reference; NULL: nothing */
-    BlockNode *top;  /* the node that the device reads: `node` behind the limits; with a reference */
-    bool plain;      /* the machine's choice: no limits, `top` is `node` */
-    ThrottleGroup *group;
-    MmcDrive *mmc; /* the machine's; at most one of these two */
+    BlockNode *top;  /* the node that the device reads: `node`, behind the limits if there are any; with a
+                        reference */
+    ThrottleGroup *group;  /* whose limits it keeps, with a reference; NULL: it has none */
+    BlockStats past, base; /* what former nodes did, and `top` had done before */
+    MmcDrive *mmc;         /* the machine's; at most one of these two */
     HardDisk *disk;
     bool writeback;
     HardDiskOnError rerror, werror;
@@ -52,6 +53,13 @@ Backend *backend_find_either(const Monitor *monitor, const char *device, const c
 /* Puts a node in, behind the limits, with new references; the device is not told. NULL empties it. */
 bool backend_set_node(Backend *backend, BlockNode *node, GError **error);
 
+/* block_set_io_throttle: the limits of the group `name` (NULL: the one it is in, else one by its own name),
+ * which it joins; without any limit it leaves its group. The device reads on behind them. */
+bool backend_set_limits(Backend *backend, const ThrottleLimits *limits, const char *name, GError **error);
+
+/* What the device has done since the start, on whatever nodes. */
+void backend_stats(const Backend *backend, BlockStats *ret);
+
 /* The device. */
 void backend_attach(Backend *backend, const char *type, const char *id, const char *qdev);
 
@@ -69,5 +77,8 @@ void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError a
 
 /* DEVICE_TRAY_MOVED. */
 void backend_tray_moved(Backend *backend, bool open);
+
+/* The machine runs on: what was kept because of an error is tried again. */
+void backend_resume(Backend *backend);
 
 #endif

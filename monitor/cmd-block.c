@@ -3,10 +3,12 @@
  * QMP commands on block nodes, objects and limits.
  */
 #include <string.h>
+#include "block/inspect.h"
 #include "block/secret-object.h"
 #include "block/throttle.h"
 #include "monitor/backend.h"
 #include "monitor/qmp.h"
+#include "monitor/threshold.h"
 #include "util/error.h"
 
 static void on_opened(BlockNode *node, GError *error, void *opaque)
@@ -104,6 +106,22 @@ static JsonNode *cmd_block_resize(QmpCall *call, GError **error)
     return NULL;
 }
 
+static JsonNode *cmd_set_write_threshold(QmpCall *call, GError **error)
+{
+    const char *name = qmp_arg_string(call, "node-name");
+    BlockNode *node = block_find(name);
+    int64_t threshold = qmp_arg_int(call, "write-threshold", 0);
+
+    if (!node) {
+        error_set(error, "Device '%s' not found", name);
+    } else if (threshold < 0) {
+        error_set(error, "Parameter 'write-threshold' expects uint64");
+    } else {
+        threshold_set(qmp_call_monitor(call), node, (uint64_t)threshold);
+    }
+    return NULL;
+}
+
 /* The arguments of block_set_io_throttle as options of limits: bps -> bps-total, bps_rd_max_length -> … */
 static bool read_limits(QmpCall *call, ThrottleLimits *ret, GError **error)
 {
@@ -144,14 +162,18 @@ static JsonNode *cmd_set_io_throttle(QmpCall *call, GError **error)
                                            qmp_arg_string(call, "id"), error);
 
     if (backend && !backend->node) {
-        error_set(error, "Device '%s' has no medium", backend_title(backend));
-    } else if (backend && backend->plain) {
-        error_set(error, "Device '%s' has no limits of its own: put a node of the driver 'throttle' under it",
-                  backend_title(backend));
+        error_set(error, "Device has no medium");
     } else if (backend && read_limits(call, &limits, error)) {
-        throttle_group_set_limits(backend->group, &limits, error);
+        backend_set_limits(backend, &limits, qmp_arg_string(call, "group"), error);
     }
     return NULL;
+}
+
+static char **object_types(void)
+{
+    static const char *const types[] = {"secret", "throttle-group", NULL};
+
+    return g_strdupv((char **)types);
 }
 
 static JsonNode *cmd_object_add(QmpCall *call, GError **error)
@@ -197,6 +219,9 @@ static JsonNode *cmd_object_del(QmpCall *call, GError **error)
     }
 
 const QmpCommand qmp_commands_block[] = {
+    {.name = "block-set-write-threshold",
+     .run = cmd_set_write_threshold,
+     .args = {{"node-name", QMP_STRING}, {"write-threshold", QMP_INT}}},
     {.name = "block_resize",
      .run = cmd_block_resize,
      .args = {{"device", QMP_STRING, true}, {"node-name", QMP_STRING, true}, {"size", QMP_INT}}},
@@ -215,11 +240,13 @@ const QmpCommand qmp_commands_block[] = {
     {.name = "blockdev-add",
      .run = cmd_blockdev_add,
      .any_args = true,
+     .cases = block_driver_names,
      .args = {{"driver", QMP_STRING}, {"node-name", QMP_STRING, true}}},
     {.name = "blockdev-del", .run = cmd_blockdev_del, .args = {{"node-name", QMP_STRING}}},
     {.name = "object-add",
      .run = cmd_object_add,
      .any_args = true,
+     .cases = object_types,
      .args = {{"qom-type", QMP_STRING}, {"id", QMP_STRING}}},
     {.name = "object-del", .run = cmd_object_del, .args = {{"id", QMP_STRING}}},
     {NULL},

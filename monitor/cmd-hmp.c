@@ -146,7 +146,7 @@ static void plain_done(JsonNode *value, GError *error, void *opaque)
 /* Commands that are QMP's own, without arguments. */
 static void run_plain(HmpCall *call)
 {
-    qmp_call_run(call->monitor, call->words[0], NULL, plain_done, call);
+    qmp_call_run(call->monitor, qmp_call_client(call->qmp), call->words[0], NULL, plain_done, call);
 }
 
 /* "-f" or such among the words, taken out. */
@@ -273,6 +273,7 @@ static JsonNode *cmd_human_monitor_command(QmpCall *qmp, GError **error)
 const QmpCommand qmp_commands_hmp[] = {
     {.name = "human-monitor-command",
      .run = cmd_human_monitor_command,
+     .returns = QMP_STRING,
      .args = {{"command-line", QMP_STRING}, {"cpu-index", QMP_INT, true}}},
     {NULL},
 };

@@ -135,11 +135,14 @@ static JsonNode *cmd_qom_list_types(QmpCall *call, GError **error)
 }
 
 const QmpCommand qmp_commands_qom[] = {
-    {.name = "qom-get", .run = cmd_qom_get, .args = {{"path", QMP_STRING}, {"property", QMP_STRING}}},
-    {.name = "qom-list", .run = cmd_qom_list, .args = {{"path", QMP_STRING}}},
+    {.name = "qom-get",
+     .run = cmd_qom_get,
+     .returns = QMP_ANY,
+     .args = {{"path", QMP_STRING}, {"property", QMP_STRING}}},
+    {.name = "qom-list", .run = cmd_qom_list, .returns = QMP_ARRAY, .args = {{"path", QMP_STRING}}},
     {.name = "qom-list-types",
      .run = cmd_qom_list_types,
-     .needs = QMP_NEEDS(reset), /* the types are a PC's */
+     .returns = QMP_ARRAY,
      .args = {{"implements", QMP_STRING, true}, {"abstract", QMP_BOOL, true}}},
     {NULL},
 };

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "block/io-shell.h"
-#include "monitor/cmd-query.h"
 #include "monitor/hmp.h"
+#include "monitor/query.h"
 #include "util/error.h"
 #include "util/workpool.h"
 
@@ -22,24 +22,34 @@ static void print_limits(HmpCall *call, Backend *backend)
 {
     ThrottleLimits limits;
 
-    throttle_group_get_limits(backend->group, &limits);
-    if (throttle_limits_enabled(&limits)) {
+    if (backend->group) {
+        throttle_group_get_limits(backend->group, &limits);
         hmp_print(call,
                   "    I/O throttling:   bps=%" G_GUINT64_FORMAT " bps_rd=%" G_GUINT64_FORMAT
-                  " bps_wr=%" G_GUINT64_FORMAT " iops=%" G_GUINT64_FORMAT " iops_rd=%" G_GUINT64_FORMAT
-                  " iops_wr=%" G_GUINT64_FORMAT " group=%s\n",
+                  " bps_wr=%" G_GUINT64_FORMAT " bps_max=%" G_GUINT64_FORMAT " bps_rd_max=%" G_GUINT64_FORMAT
+                  " bps_wr_max=%" G_GUINT64_FORMAT " iops=%" G_GUINT64_FORMAT " iops_rd=%" G_GUINT64_FORMAT
+                  " iops_wr=%" G_GUINT64_FORMAT " iops_max=%" G_GUINT64_FORMAT
+                  " iops_rd_max=%" G_GUINT64_FORMAT " iops_wr_max=%" G_GUINT64_FORMAT
+                  " iops_size=%" G_GUINT64_FORMAT " group=%s\n",
                   limits.bucket[THROTTLE_BPS_TOTAL].average, limits.bucket[THROTTLE_BPS_READ].average,
-                  limits.bucket[THROTTLE_BPS_WRITE].average, limits.bucket[THROTTLE_IOPS_TOTAL].average,
-                  limits.bucket[THROTTLE_IOPS_READ].average, limits.bucket[THROTTLE_IOPS_WRITE].average,
-                  throttle_group_name(backend->group));
+                  limits.bucket[THROTTLE_BPS_WRITE].average, limits.bucket[THROTTLE_BPS_TOTAL].max,
+                  limits.bucket[THROTTLE_BPS_READ].max, limits.bucket[THROTTLE_BPS_WRITE].max,
+                  limits.bucket[THROTTLE_IOPS_TOTAL].average, limits.bucket[THROTTLE_IOPS_READ].average,
+                  limits.bucket[THROTTLE_IOPS_WRITE].average, limits.bucket[THROTTLE_IOPS_TOTAL].max,
+                  limits.bucket[THROTTLE_IOPS_READ].max, limits.bucket[THROTTLE_IOPS_WRITE].max,
+                  limits.iops_size, throttle_group_name(backend->group));
     }
 }
 
 static void print_backend(HmpCall *call, Backend *backend)
 {
-    hmp_print(call, "%s", backend->name[0] ? backend->name : backend->qdev ? backend_qdev(backend) : "");
+    if (backend->name[0]) {
+        hmp_print(call, "%s%s%s%s", backend->name, backend->node ? " (" : "",
+                  backend->node ? block_name(backend->node) : "", backend->node ? ")" : "");
+    } else {
+        hmp_print(call, "%s", backend->node ? block_name(backend->node) : backend_title(backend));
+    }
     if (backend->node) {
-        hmp_print(call, " (%s)", block_name(backend->node));
         print_node(call, backend->node);
     } else {
         hmp_print(call, ": [not inserted]\n");

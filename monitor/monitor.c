@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "monitor/monitor.h"
 #include <string.h>
+#include <unistd.h>
 #include "block/io-shell.h"
 #include "monitor/backend.h"
+#include "monitor/event-limiter.h"
 #include "monitor/qmp.h"
 #include "monitor/session.h"
+#include "monitor/threshold.h"
 #include "util/error.h"
 
 typedef struct Server {
@@ -25,6 +28,8 @@ struct Monitor {
     GPtrArray *shells;   /* IoShell */
     GPtrArray *nodes;    /* BlockNode, one reference each */
     GPtrArray *groups;   /* ThrottleGroup, one reference each */
+    GHashTable *fds;     /* by name; the values are descriptors plus one */
+    EventLimiter *limiter;
 };
 
 static void server_free(gpointer data)
@@ -51,6 +56,23 @@ static void shell_free(gpointer data)
     io_shell_free(data);
 }
 
+static void fd_free(gpointer data)
+{
+    close(GPOINTER_TO_INT(data) - 1);
+}
+
+static void send_event(JsonNode *event, void *opaque)
+{
+    Monitor *monitor = opaque;
+
+    for (guint i = 0; i < monitor->servers->len; i++) {
+        Server *server = g_ptr_array_index(monitor->servers, i);
+        if (server->session) {
+            qmp_session_event(server->session, event);
+        }
+    }
+}
+
 Monitor *monitor_new(const MonitorMachine *machine, void *opaque)
 {
     Monitor *monitor = g_new0(Monitor, 1);
@@ -63,6 +85,8 @@ Monitor *monitor_new(const MonitorMachine *machine, void *opaque)
     monitor->shells = g_ptr_array_new_with_free_func(shell_free);
     monitor->nodes = g_ptr_array_new_with_free_func(node_free);
     monitor->groups = g_ptr_array_new_with_free_func(group_free);
+    monitor->fds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, fd_free);
+    monitor->limiter = event_limiter_new(send_event, monitor);
     return monitor;
 }
 
@@ -77,8 +101,11 @@ void monitor_free(Monitor *monitor)
     while (monitor->backends->len) {
         backend_remove(g_ptr_array_index(monitor->backends, monitor->backends->len - 1));
     }
+    threshold_forget(monitor);
     g_ptr_array_set_size(monitor->nodes, 0);
     g_ptr_array_set_size(monitor->groups, 0);
+    g_clear_pointer(&monitor->limiter, event_limiter_free);
+    g_hash_table_remove_all(monitor->fds);
     monitor_unref(monitor);
 }
 
@@ -98,6 +125,7 @@ void monitor_unref(Monitor *monitor)
     g_ptr_array_unref(monitor->backends);
     g_ptr_array_unref(monitor->nodes);
     g_ptr_array_unref(monitor->groups);
+    g_hash_table_unref(monitor->fds);
     g_free(monitor->name);
     g_free(monitor->uuid);
     g_free(monitor);
@@ -218,7 +246,22 @@ bool monitor_open(Monitor *monitor, GError **error)
     return true;
 }
 
-void monitor_event(Monitor *monitor, const char *name, JsonObject *data)
+bool monitor_is_closed(const Monitor *monitor)
+{
+    return monitor->closed;
+}
+
+void monitor_set_fd(Monitor *monitor, const char *name, int fd)
+{
+    g_hash_table_replace(monitor->fds, g_strdup(name), GINT_TO_POINTER(fd + 1));
+}
+
+bool monitor_close_fd(Monitor *monitor, const char *name)
+{
+    return g_hash_table_remove(monitor->fds, name);
+}
+
+static JsonNode *make_event(const char *name, JsonObject *data)
 {
     gint64 now = g_get_real_time();
     JsonObject *event = json_object_new(), *timestamp = json_object_new();
@@ -230,11 +273,31 @@ void monitor_event(Monitor *monitor, const char *name, JsonObject *data)
     if (data) {
         json_object_set_object_member(event, "data", data);
     }
-    g_autoptr(JsonNode) node = qmp_object(event);
-    for (guint i = 0; i < monitor->servers->len; i++) {
-        Server *server = g_ptr_array_index(monitor->servers, i);
-        if (server->session) {
-            qmp_session_event(server->session, node);
-        }
+    return qmp_object(event);
+}
+
+void monitor_event(Monitor *monitor, const char *name, JsonObject *data)
+{
+    g_autoptr(JsonNode) event = make_event(name, data);
+
+    send_event(event, monitor);
+}
+
+void monitor_event_limited(Monitor *monitor, const char *name, JsonObject *data, const char *key)
+{
+    g_autofree char *full = g_strconcat(name, " ", key, NULL);
+    g_autoptr(JsonNode) event = make_event(name, data);
+
+    if (monitor->limiter) {
+        event_limiter_pass(monitor->limiter, full, event);
+    }
+}
+
+void monitor_event_forget(Monitor *monitor, const char *name, const char *key)
+{
+    g_autofree char *full = g_strconcat(name, " ", key, NULL);
+
+    if (monitor->limiter) {
+        event_limiter_forget(monitor->limiter, full);
     }
 }

@@ -24,6 +24,9 @@ typedef struct MonitorMachine {
     bool (*cont)(void *opaque, GError **error);
     void (*reset)(void *opaque);
     void (*quit)(void *opaque);
+    /* Hot-plug; the options are device_add's. The event DEVICE_DELETED tells that a drive is gone. */
+    bool (*device_add)(void *opaque, Options *options, GError **error);
+    bool (*device_del)(void *opaque, const char *id, GError **error);
     /* migrate, migrate-incoming: to or from `uri`; the end shows in migration_status. */
     bool (*migrate)(void *opaque, const char *uri, GError **error);
     bool (*incoming)(void *opaque, const char *uri, GError **error);
@@ -40,6 +43,9 @@ void monitor_free(Monitor *monitor);
 /* For commands that end later than the monitor may: it is then empty, and what is given to it is let go. */
 Monitor *monitor_ref(Monitor *monitor);
 void monitor_unref(Monitor *monitor);
+
+/* Whether its owner has let go. */
+bool monitor_is_closed(const Monitor *monitor);
 
 void monitor_set_name(Monitor *monitor, const char *name);
 const char *monitor_name(const Monitor *monitor);
@@ -67,7 +73,19 @@ bool monitor_drop_group(Monitor *monitor, const char *name, GError **error);
 /* The qemu-io shells of asynchronous commands: GPtrArray of IoShell, the monitor's. */
 GPtrArray *monitor_shells(const Monitor *monitor);
 
+/* Descriptors by name (getfd): the monitor's. One of the same name is replaced. */
+void monitor_set_fd(Monitor *monitor, const char *name, int fd);
+/* False: there is none. */
+bool monitor_close_fd(Monitor *monitor, const char *name);
+
 /* To every session that has finished negotiation; `data` is taken over, NULL: none. */
 void monitor_event(Monitor *monitor, const char *name, JsonObject *data);
+
+/* The same for what may come in masses: of those with the same name and `key`, one a second. Of what comes in
+ * between, the last one comes then. */
+void monitor_event_limited(Monitor *monitor, const char *name, JsonObject *data, const char *key);
+
+/* The next of this name and key comes at once, and one that waits does not come any more. */
+void monitor_event_forget(Monitor *monitor, const char *name, const char *key);
 
 #endif

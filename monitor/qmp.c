@@ -5,6 +5,7 @@
 
 struct QmpCall {
     Monitor *monitor;
+    QmpClient client;
     JsonObject *args;
     QmpDone done;
     void *opaque;
@@ -14,8 +15,8 @@ struct QmpCall {
 };
 
 static const QmpCommand *const tables[] = {
-    qmp_commands_block, qmp_commands_machine, qmp_commands_query,
-    qmp_commands_tray,  qmp_commands_qom,     qmp_commands_hmp,
+    qmp_commands_block,   qmp_commands_device, qmp_commands_export, qmp_commands_fd,     qmp_commands_hmp,
+    qmp_commands_machine, qmp_commands_qom,    qmp_commands_query,  qmp_commands_schema, qmp_commands_tray,
 };
 
 const QmpCommand *qmp_command_nth(unsigned n)
@@ -51,6 +52,16 @@ bool qmp_command_available(const QmpCommand *command, const Monitor *monitor)
 Monitor *qmp_call_monitor(const QmpCall *call)
 {
     return call->monitor;
+}
+
+int qmp_call_take_fd(QmpCall *call)
+{
+    return call->client.take_fd ? call->client.take_fd(call->client.opaque) : -1;
+}
+
+const QmpClient *qmp_call_client(const QmpCall *call)
+{
+    return &call->client;
 }
 
 JsonObject *qmp_args(const QmpCall *call)
@@ -142,6 +153,7 @@ static bool check_args(const QmpCommand *command, JsonObject *args, GError **err
 void qmp_call_defer(QmpCall *call)
 {
     call->deferred = true;
+    call->client = (QmpClient){0}; /* which may be gone by the time the command goes on */
     monitor_ref(call->monitor);
 }
 
@@ -163,7 +175,8 @@ void qmp_call_finish(QmpCall *call, JsonNode *value, GError *error)
     }
 }
 
-void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone done, void *opaque)
+void qmp_call_run(Monitor *monitor, const QmpClient *client, const char *name, JsonObject *args, QmpDone done,
+                  void *opaque)
 {
     const QmpCommand *command = qmp_command_find(name);
     QmpCall *call = g_new0(QmpCall, 1);
@@ -171,6 +184,7 @@ void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone 
     JsonNode *value = NULL;
 
     call->monitor = monitor;
+    call->client = client ? *client : (QmpClient){0};
     call->args = args ? json_object_ref(args) : json_object_new();
     call->done = done;
     call->opaque = opaque;

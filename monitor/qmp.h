@@ -33,14 +33,17 @@ typedef struct QmpCommand {
     /* A value to answer with (taken over); NULL without an error for `{}`; NULL with an error; or NULL after
      * qmp_call_defer(). */
     JsonNode *(*run)(QmpCall *call, GError **error);
-    size_t needs;  /* the machine's function without which there is no such command; 0: none */
-    bool any_args; /* what is not in `args` is let through: blockdev-add, object-add */
+    size_t needs;          /* the machine's function without which there is no such command; 0: none */
+    bool any_args;         /* what is not in `args` is let through: blockdev-add, object-add */
+    QmpType returns;       /* kind of the value; 0: `{}` */
+    char **(*cases)(void); /* what the first argument may be, where that is a list; free with g_strfreev() */
     QmpArg args[QMP_ARGS_MAX];
 } QmpCommand;
 
 /* The tables of the commands' files; each ends with a NULL name. */
-extern const QmpCommand qmp_commands_block[], qmp_commands_machine[], qmp_commands_query[],
-    qmp_commands_tray[], qmp_commands_qom[], qmp_commands_hmp[];
+extern const QmpCommand qmp_commands_block[], qmp_commands_device[], qmp_commands_export[], qmp_commands_fd[],
+    qmp_commands_hmp[], qmp_commands_machine[], qmp_commands_qom[], qmp_commands_query[],
+    qmp_commands_schema[], qmp_commands_tray[];
 
 const QmpCommand *qmp_command_find(const char *name);
 /* Whether this monitor's machine has it. */
@@ -62,10 +65,23 @@ void qmp_call_defer(QmpCall *call);
 /* value: as of `run`; error: taken over, or NULL. */
 void qmp_call_finish(QmpCall *call, JsonNode *value, GError *error);
 
-/* Checks and runs one command: for sessions and tests. `done` gets the result as of qmp_call_finish(), inside
- * the call or later. */
+/* The next descriptor that came with the client's commands, the caller's; -1: there is none. */
+int qmp_call_take_fd(QmpCall *call);
+
+/* Who runs a command, as far as commands can tell. */
+typedef struct QmpClient {
+    int (*take_fd)(void *opaque);
+    void *opaque;
+} QmpClient;
+
+/* The client of a call, for another call on its behalf. */
+const QmpClient *qmp_call_client(const QmpCall *call);
+
+/* Checks and runs one command: for sessions and tests. `client` is copied; NULL: nobody. `done` gets the
+ * result as of qmp_call_finish(), inside the call or later. */
 typedef void (*QmpDone)(JsonNode *value, GError *error, void *opaque);
-void qmp_call_run(Monitor *monitor, const char *name, JsonObject *args, QmpDone done, void *opaque);
+void qmp_call_run(Monitor *monitor, const QmpClient *client, const char *name, JsonObject *args, QmpDone done,
+                  void *opaque);
 
 /* Values. */
 JsonNode *qmp_object(JsonObject *object); /* takes it over */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "monitor/session.h"
 #include <string.h>
-#include "monitor/cmd-query.h"
+#include <unistd.h>
 #include "monitor/qmp-json.h"
 #include "monitor/qmp.h"
+#include "monitor/query.h"
 #include "monitor/stream.h"
 #include "util/error.h"
 #include "util/json.h"
@@ -23,17 +24,40 @@ struct QmpSession {
     bool running;  /* a command is under way */
     guint next;    /* source that takes the next one */
     unsigned refs; /* the owner, and the command under way */
+    GArray *fds;   /* that came and were not asked for yet, the session's */
     void (*closed)(QmpSession *session, void *opaque);
     void *opaque;
 };
 
 static void session_schedule(QmpSession *session);
 
+static void drop_fds(QmpSession *session)
+{
+    for (guint i = 0; i < session->fds->len; i++) {
+        close(g_array_index(session->fds, int, i));
+    }
+    g_array_set_size(session->fds, 0);
+}
+
+static int take_fd(void *opaque)
+{
+    QmpSession *session = opaque;
+
+    if (session->fds->len == 0) {
+        return -1;
+    }
+    int fd = g_array_index(session->fds, int, 0);
+    g_array_remove_index(session->fds, 0);
+    return fd;
+}
+
 static void session_unref(QmpSession *session)
 {
     if (--session->refs == 0) {
         g_clear_pointer(&session->id, json_node_unref);
         qmp_framer_free(session->framer);
+        drop_fds(session);
+        g_array_unref(session->fds);
         g_free(session);
     }
 }
@@ -164,7 +188,7 @@ static void run_request(QmpSession *session, JsonNode *request, GError *error)
     } else if (session->state == QMP_READY && strcmp(name, "qmp_capabilities")) {
         session->running = true;
         session->refs++;
-        qmp_call_run(session->monitor, name, args, command_done, session);
+        qmp_call_run(session->monitor, &(QmpClient){take_fd, session}, name, args, command_done, session);
     } else if (session->state == QMP_READY) {
         g_set_error(&error, SPINDLE_ERROR, SPINDLE_ERROR_COMMAND_NOT_FOUND,
                     "Capabilities negotiation is already complete, command ignored");
@@ -244,6 +268,15 @@ static void on_data(const char *bytes, size_t size, void *opaque)
     session_schedule(session);
 }
 
+/* As in QEMU, those that come with one message take the place of earlier ones that nobody wanted. */
+static void on_fds(const int *fds, unsigned count, void *opaque)
+{
+    QmpSession *session = opaque;
+
+    drop_fds(session);
+    g_array_append_vals(session->fds, fds, count);
+}
+
 static void on_drained(void *opaque)
 {
     session_schedule(opaque);
@@ -254,7 +287,8 @@ static void on_closed(void *opaque)
     session_close(opaque);
 }
 
-static const StreamOps stream_ops = {.data = on_data, .drained = on_drained, .closed = on_closed};
+static const StreamOps stream_ops = {
+    .data = on_data, .fds = on_fds, .drained = on_drained, .closed = on_closed};
 
 QmpSession *qmp_session_new(Monitor *monitor, int in, int out, bool pretty,
                             void (*closed)(QmpSession *session, void *opaque), void *opaque)
@@ -266,6 +300,7 @@ QmpSession *qmp_session_new(Monitor *monitor, int in, int out, bool pretty,
     session->refs = 1;
     session->closed = closed;
     session->opaque = opaque;
+    session->fds = g_array_new(false, false, sizeof(int));
     session->framer = qmp_framer_new(JSON_MAX_SIZE);
     session->stream = stream_new(in, out, G_PRIORITY_DEFAULT, &stream_ops, session);
     greet(session);

@@ -2,9 +2,12 @@
 #include "monitor/stream.h"
 #include <errno.h>
 #include <glib-unix.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define READ_SIZE 65536
+#define FDS_MAX   16 /* taken of one message; the kernel closes more */
 
 struct Stream {
     int in, out;
@@ -51,11 +54,51 @@ static void stream_end(Stream *stream, bool broken)
     }
 }
 
+static void take_fds(Stream *stream, struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        int fds[FDS_MAX];
+        unsigned count = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(c), count * sizeof(int));
+        if (stream->ops->fds) {
+            stream->ops->fds(fds, count, stream->opaque);
+            continue;
+        }
+        for (unsigned i = 0; i < count; i++) {
+            close(fds[i]);
+        }
+    }
+}
+
+/* As read(2); a socket's descriptors are taken along. */
+static ssize_t receive(Stream *stream, char *bytes)
+{
+    union {
+        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {bytes, READ_SIZE};
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(stream->in, &message, MSG_CMSG_CLOEXEC);
+
+    if (n < 0 && errno == ENOTSOCK) {
+        return read(stream->in, bytes, READ_SIZE);
+    }
+    if (n > 0) {
+        take_fds(stream, &message);
+    }
+    return n;
+}
+
 static gboolean on_readable(gint fd, GIOCondition condition, gpointer data)
 {
     Stream *stream = data;
     g_autofree char *bytes = g_malloc(READ_SIZE);
-    ssize_t n = read(fd, bytes, READ_SIZE);
+    ssize_t n = receive(stream, bytes);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return G_SOURCE_CONTINUE;

@@ -15,6 +15,9 @@ typedef struct Stream Stream;
 typedef struct StreamOps {
     /* `size` (> 0) more bytes. */
     void (*data)(const char *bytes, size_t size, void *opaque);
+    /* Descriptors that came with the bytes which the next data call brings; the callee's. NULL: they are
+     * closed. */
+    void (*fds)(const int *fds, unsigned count, void *opaque);
     /* The queue for output went empty. May be NULL. */
     void (*drained)(void *opaque);
     /* The other side is gone; the owner frees the stream, in this call or later. Once. */

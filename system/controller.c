@@ -87,6 +87,11 @@ void controller_detach(Controller *controller, unsigned bus, unsigned unit)
     controller->devices[bus * controller_units(controller) + unit] = NULL;
 }
 
+bool controller_hot_plugs(const Controller *controller)
+{
+    return controller->ahci;
+}
+
 bool controller_listen(Controller *controller, GError **error)
 {
     PciDevice *pci = controller->ahci ? ahci_pci(controller->ahci) : pci_ide_pci(controller->ide);

@@ -33,6 +33,9 @@ IdeDevice *controller_device(const Controller *controller, unsigned bus, unsigne
 void controller_attach(Controller *controller, unsigned bus, unsigned unit, IdeDevice *device);
 void controller_detach(Controller *controller, unsigned bus, unsigned unit);
 
+/* Whether drives may come and go while a guest runs: on SATA. */
+bool controller_hot_plugs(const Controller *controller);
+
 /* Lets a client connect. */
 bool controller_listen(Controller *controller, GError **error);
 /* Disconnects it and removes the socket. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * A hard disk whose error policy is to stop keeps the failed request. There is nothing here that could stop
- * the machine, so the request is tried again every second until it succeeds or the guest gives it up.
+ * the machine, so the request is tried again every second until it succeeds, the guest gives it up, or
+ * whoever can stop the machine has done so and says so: then until it runs again.
  */
 #include "system/drive.h"
 #include "hw/block/hard-disk.h"
@@ -20,7 +21,8 @@ struct Drive {
     HardDisk *disk;
     IdeDevice *device;
     Backend *backend; /* the machine's, NULL: not yet */
-    guint retry;      /* source id, 0: nothing is kept */
+    guint retry;      /* source id, 0: nothing is kept, or the machine is stopped */
+    bool stopped;
 };
 
 static const char *drive_label(const HardDisk *disk)
@@ -43,15 +45,34 @@ static gboolean on_retry(gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
+static void start_retry(Drive *drive)
+{
+    if (!drive->retry && !drive->stopped) {
+        drive->retry = g_timeout_add_seconds(RETRY_SECONDS, on_retry, drive);
+    }
+}
+
 static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque)
 {
     Drive *drive = opaque;
 
     backend_io_error(drive->backend, op, error, action);
-    if (action == HARD_DISK_STOP && !drive->retry) {
-        log_warn("'%s': %s failed: %s; it is tried again every second", drive_label(disk),
-                 op == BLOCK_READ ? "a read" : "a write", g_strerror(-error));
-        drive->retry = g_timeout_add_seconds(RETRY_SECONDS, on_retry, drive);
+    if (action == HARD_DISK_STOP) {
+        if (!drive->retry && !drive->stopped) {
+            log_warn("'%s': %s failed: %s; it is tried again every second", drive_label(disk),
+                     op == BLOCK_READ ? "a read" : "a write", g_strerror(-error));
+        }
+        start_retry(drive);
+    }
+}
+
+void drive_set_stopped(Drive *drive, bool stopped)
+{
+    drive->stopped = stopped;
+    if (stopped) {
+        g_clear_handle_id(&drive->retry, g_source_remove);
+    } else {
+        backend_resume(drive->backend);
     }
 }
 

@@ -23,6 +23,9 @@ void drive_free(Drive *drive);
  * outlives the drive. */
 void drive_set_backend(Drive *drive, Backend *backend);
 
+/* The machine stands still: what failed and is kept is not tried again, until it runs: then at once. */
+void drive_set_stopped(Drive *drive, bool stopped);
+
 const char *drive_id(const Drive *drive); /* NULL: none */
 DriveModel drive_model(const Drive *drive);
 IdeDevice *drive_device(const Drive *drive);

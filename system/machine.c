@@ -4,19 +4,8 @@
 #include "block/block.h"
 #include "block/secret-object.h"
 #include "block/throttle.h"
-#include "monitor/backend.h"
-#include "system/controller.h"
-#include "system/drive-props.h"
-#include "system/drive.h"
+#include "system/machine-int.h"
 #include "util/error.h"
-
-/* A drive and its place. */
-typedef struct Slot {
-    Drive *drive;
-    Controller *controller;
-    unsigned bus, unit;
-    Backend *backend; /* the monitor's */
-} Slot;
 
 /* Of --chardev. */
 typedef struct NamedChardev {
@@ -24,23 +13,45 @@ typedef struct NamedChardev {
     Chardev *chardev; /* NULL: a monitor has it */
 } NamedChardev;
 
-struct Machine {
-    Monitor *monitor; /* has the nodes and throttle groups */
-    GPtrArray *chardevs;
-    GPtrArray *controllers;
-    GPtrArray *slots;   /* those in use */
-    unsigned anonymous; /* devices without an id, so far */
-    void (*quit)(void *opaque);
-    void *opaque;
-};
-
+/* The machine itself is elsewhere: `stop` only tells that it stands still, so that nothing is tried again
+ * before `cont`. */
 static const char *monitor_status(void *opaque)
 {
-    return "running";
+    const Machine *machine = opaque;
+    GPtrArray *backends = monitor_backends(machine->monitor);
+
+    for (guint i = 0; i < backends->len && machine->stopped; i++) {
+        if (((Backend *)g_ptr_array_index(backends, i))->io_status != BACKEND_IO_OK) {
+            return "io-error";
+        }
+    }
+    return machine->stopped ? "paused" : "running";
 }
 
 static bool monitor_is_running(void *opaque)
 {
+    return !((Machine *)opaque)->stopped;
+}
+
+static void set_stopped(Machine *machine, bool stopped)
+{
+    if (machine->stopped != stopped) {
+        machine->stopped = stopped;
+        monitor_event(machine->monitor, stopped ? "STOP" : "RESUME", NULL);
+    }
+    for (guint i = 0; i < machine->slots->len; i++) {
+        drive_set_stopped(((Slot *)g_ptr_array_index(machine->slots, i))->drive, stopped);
+    }
+}
+
+static void monitor_stop(void *opaque)
+{
+    set_stopped(opaque, true);
+}
+
+static bool monitor_cont(void *opaque, GError **error)
+{
+    set_stopped(opaque, false);
     return true;
 }
 
@@ -48,22 +59,28 @@ static void monitor_quit(void *opaque)
 {
     Machine *machine = opaque;
 
+    machine_tell_shutdown(machine, "host-qmp-quit");
     machine->quit(machine->opaque);
 }
 
-static const MonitorMachine monitor_ops = {
-    .status = monitor_status, .is_running = monitor_is_running, .quit = monitor_quit};
-
-/* Drives go before the controllers that they are attached to, see machine_free(). */
-static void slot_free(gpointer data)
+void machine_tell_shutdown(Machine *machine, const char *reason)
 {
-    Slot *slot = data;
+    JsonObject *data = json_object_new();
 
-    controller_detach(slot->controller, slot->bus, slot->unit);
-    drive_free(slot->drive);
-    backend_remove(slot->backend);
-    g_free(slot);
+    json_object_set_boolean_member(data, "guest", false);
+    json_object_set_string_member(data, "reason", reason);
+    monitor_event(machine->monitor, "SHUTDOWN", data);
 }
+
+static const MonitorMachine monitor_ops = {
+    .status = monitor_status,
+    .is_running = monitor_is_running,
+    .stop = monitor_stop,
+    .cont = monitor_cont,
+    .quit = monitor_quit,
+    .device_add = machine_plug,
+    .device_del = machine_unplug,
+};
 
 static void chardev_item_free(gpointer data)
 {
@@ -81,7 +98,7 @@ Machine *machine_new(void (*quit)(void *opaque), void *opaque)
     machine->monitor = monitor_new(&monitor_ops, machine);
     machine->chardevs = g_ptr_array_new_with_free_func(chardev_item_free);
     machine->controllers = g_ptr_array_new_with_free_func((GDestroyNotify)controller_free);
-    machine->slots = g_ptr_array_new_with_free_func(slot_free);
+    machine->slots = g_ptr_array_new_with_free_func(machine_slot_free);
     machine->quit = quit;
     machine->opaque = opaque;
     return machine;
@@ -137,7 +154,7 @@ bool machine_add_node(Machine *machine, Options *options, GError **error)
     return node != NULL;
 }
 
-static Controller *find_controller(Machine *machine, const char *id)
+Controller *machine_find_controller(const Machine *machine, const char *id)
 {
     for (guint i = 0; i < machine->controllers->len; i++) {
         Controller *controller = g_ptr_array_index(machine->controllers, i);
@@ -163,7 +180,7 @@ bool machine_add_controller(Machine *machine, Options *options, GError **error)
         return error_set(error, "Parameter 'id' is missing");
     }
     id = id ? id : "ide";
-    if (find_controller(machine, id)) {
+    if (machine_find_controller(machine, id)) {
         return error_set(error, "Duplicate ID '%s' for controller", id);
     }
     if (!options_get_enum(options, "controller", controller_model_names, CONTROLLER_AHCI, &model, error)) {
@@ -176,152 +193,6 @@ bool machine_add_controller(Machine *machine, Options *options, GError **error)
         return false;
     }
     g_ptr_array_add(machine->controllers, controller_new((ControllerModel)model, id, path, mode));
-    return true;
-}
-
-/* The first free unit of a bus, or the number of units. */
-static unsigned free_unit(const Controller *controller, unsigned bus)
-{
-    unsigned unit = 0, units = controller_units(controller);
-
-    while (unit < units && controller_device(controller, bus, unit)) {
-        unit++;
-    }
-    return unit;
-}
-
-/* "ide.2": bus 2 of the controller "ide". */
-static bool find_bus(Machine *machine, const char *bus, Controller **ret_controller, unsigned *ret_bus,
-                     GError **error)
-{
-    const char *dot = strrchr(bus, '.');
-    g_autofree char *id = dot ? g_strndup(bus, dot - bus) : g_strdup(bus);
-    Controller *controller = find_controller(machine, id);
-    guint64 number;
-
-    if (!controller || !dot ||
-        !g_ascii_string_to_unsigned(dot + 1, 10, 0, controller_buses(controller) - 1, &number, NULL)) {
-        return error_set(error, "Bus '%s' not found", bus);
-    }
-    *ret_controller = controller;
-    *ret_bus = (unsigned)number;
-    return true;
-}
-
-static bool find_free_bus(Machine *machine, const DriveProps *props, Controller **ret_controller,
-                          unsigned *ret_bus, GError **error)
-{
-    const char *driver = drive_model_name(props->model);
-
-    for (guint i = 0; i < machine->controllers->len; i++) {
-        Controller *controller = g_ptr_array_index(machine->controllers, i);
-        for (unsigned bus = 0; bus < controller_buses(controller); bus++) {
-            if (free_unit(controller, bus) < controller_units(controller)) {
-                *ret_controller = controller;
-                *ret_bus = bus;
-                return true;
-            }
-        }
-    }
-    return machine->controllers->len
-               ? error_set(error, "No free 'IDE' bus found for device '%s'", driver)
-               : error_set(error, "No 'IDE' bus found for device '%s': give --vfio-user", driver);
-}
-
-/* The place in `slot` that the properties ask for. */
-static bool find_place(Machine *machine, const DriveProps *props, Slot *slot, GError **error)
-{
-    if (props->bus ? !find_bus(machine, props->bus, &slot->controller, &slot->bus, error)
-                   : !find_free_bus(machine, props, &slot->controller, &slot->bus, error)) {
-        return false;
-    }
-    unsigned units = controller_units(slot->controller);
-    slot->unit = props->unit >= 0 ? (unsigned)props->unit : free_unit(slot->controller, slot->bus);
-    if (slot->unit >= units && (units == 1 || props->unit >= 0)) {
-        return error_set(error, "Can't create IDE unit %u, bus supports only %u units", slot->unit, units);
-    }
-    slot->unit = MIN(slot->unit, units - 1); /* as QEMU, which then finds it in use */
-    return !controller_device(slot->controller, slot->bus, slot->unit) ||
-           error_set(error, "IDE unit %u is in use", slot->unit);
-}
-
-/* A hard disk's node is its own. */
-static bool check_sharing(Machine *machine, const DriveProps *props, const BlockNode *node, GError **error)
-{
-    for (guint i = 0; node && i < machine->slots->len; i++) {
-        const Slot *slot = g_ptr_array_index(machine->slots, i);
-        bool written = drive_model(slot->drive) == DRIVE_HD;
-        if (slot->backend->node != node || (!written && props->model != DRIVE_HD)) {
-            continue;
-        }
-        const char *other = drive_id(slot->drive) ? drive_id(slot->drive) : "";
-        const char *this = props->id ? props->id : "";
-        return error_set(error,
-                         "Permission conflict on node '%s': permissions 'write' are both required by block "
-                         "device '%s' (uses node '%s' as 'root' child) and unshared by block device '%s' "
-                         "(uses node '%s' as 'root' child).",
-                         block_name(node), written ? other : this, block_name(node), written ? this : other,
-                         block_name(node));
-    }
-    return true;
-}
-
-static bool device_id_taken(Machine *machine, const char *id)
-{
-    for (guint i = 0; i < machine->slots->len; i++) {
-        const Slot *slot = g_ptr_array_index(machine->slots, i);
-        if (!g_strcmp0(drive_id(slot->drive), id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Limits are the throttle driver's: a drive has none of its own, and reads its node without a detour. */
-static Backend *add_backend(Machine *machine, const DriveProps *props, BlockNode *node, Drive *drive)
-{
-    Backend *backend = backend_new(machine->monitor, NULL, NULL);
-    g_autofree char *path =
-        props->id ? g_strdup_printf("/machine/peripheral/%s", props->id)
-                  : g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous++);
-
-    backend->plain = true;
-    backend->writeback = props->write_back;
-    backend_attach(backend, drive_model_name(props->model), props->id, path);
-    backend_set_node(backend, node, NULL); /* a plain one takes any */
-    drive_set_backend(drive, backend);
-    return backend;
-}
-
-bool machine_add_device(Machine *machine, Options *options, GError **error)
-{
-    DriveProps props;
-    Slot slot = {0};
-
-    if (!drive_props_parse(options, &props, error)) {
-        return false;
-    }
-    if (props.id && device_id_taken(machine, props.id)) {
-        return error_set(error, "Duplicate ID '%s' for device", props.id);
-    }
-    if (!find_place(machine, &props, &slot, error)) {
-        return false;
-    }
-    BlockNode *node = props.drive ? block_find(props.drive) : NULL;
-    if (props.drive && !node) {
-        return error_set(error, "Property '%s.drive' can't find value '%s'", drive_model_name(props.model),
-                         props.drive);
-    }
-    if (!check_sharing(machine, &props, node, error)) {
-        return false;
-    }
-    slot.drive = drive_new(&props, node, error);
-    if (!slot.drive) {
-        return false;
-    }
-    slot.backend = add_backend(machine, &props, node, slot.drive);
-    controller_attach(slot.controller, slot.bus, slot.unit, drive_device(slot.drive));
-    g_ptr_array_add(machine->slots, g_memdup2(&slot, sizeof slot));
     return true;
 }
 

@@ -42,6 +42,9 @@ bool machine_add_monitor(Machine *machine, Options *options, GError **error);
 /* Lets users connect to the monitors; waits for them where the chardev says so. */
 bool machine_open_monitors(Machine *machine, GError **error);
 
+/* The event SHUTDOWN; reason as QEMU's "host-signal". */
+void machine_tell_shutdown(Machine *machine, const char *reason);
+
 /* Lets clients connect to the controllers' sockets. *ret_failed: the index, in order of addition, of the
  * controller that cannot. */
 bool machine_listen(Machine *machine, unsigned *ret_failed, GError **error);

@@ -189,7 +189,12 @@ static void end(Daemon *daemon)
 
 static gboolean on_signal(gpointer data)
 {
-    end(data);
+    Daemon *daemon = data;
+
+    if (!daemon->ending) {
+        machine_tell_shutdown(daemon->machine, "host-signal");
+    }
+    end(daemon);
     return G_SOURCE_CONTINUE;
 }
 

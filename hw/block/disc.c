@@ -133,6 +133,17 @@ const DiscTrack *disc_add_track(Disc *disc, const DiscTrack *track, GError **err
     return added;
 }
 
+void disc_replace_node(Disc *disc, BlockNode *from, BlockNode *to)
+{
+    for (unsigned i = 0; i < disc->n_tracks; i++) {
+        DiscTrack *track = &disc->tracks[i];
+        if (track->node == from) {
+            track->node = block_ref(to);
+            block_unref(from);
+        }
+    }
+}
+
 bool disc_end_session(Disc *disc, uint32_t lead_out, GError **error)
 {
     const unsigned first = disc->n_sessions ? disc->sessions[disc->n_sessions - 1].last + 1u : 1;

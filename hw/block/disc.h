@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * What lies in the drive: an immutable description of a medium, made once when it is inserted. Profile,
+ * What lies in the drive: a description of a medium, made once when it is inserted and unchanged from then on
+ * but for disc_replace_node(). Profile,
  * sessions and tracks, the capacity, and where the bytes of each track are in which block node.
  *
  * A Disc is reference counted and holds a reference on each node that it names. Loop thread only.
@@ -86,6 +87,9 @@ Disc *disc_new_cd(void);
 /* Appends a copy of `track` (number, session and the node's reference are set here). NULL and an error when
  * tracks overlap or there are too many. */
 const DiscTrack *disc_add_track(Disc *disc, const DiscTrack *track, GError **error);
+
+/* The same bytes are in another node from now on. */
+void disc_replace_node(Disc *disc, BlockNode *from, BlockNode *to);
 
 /* Ends the session that holds the tracks added since the last one. */
 bool disc_end_session(Disc *disc, uint32_t lead_out, GError **error);

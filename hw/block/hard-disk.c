@@ -88,6 +88,13 @@ BlockNode *hard_disk_node(const HardDisk *disk)
     return disk->node;
 }
 
+void hard_disk_replace_node(HardDisk *disk, BlockNode *node)
+{
+    block_ref(node);
+    block_unref(disk->node);
+    disk->node = node;
+}
+
 uint64_t hard_disk_size(const HardDisk *disk)
 {
     return block_info(disk->node)->size;
@@ -231,6 +238,7 @@ void hard_disk_resume(HardDisk *disk)
 
         request->kept = false;
         request->link = (GList){.data = request};
+        request->block.node = disk->node; /* which may be another by now */
         block_submit(&request->block);
     }
 }

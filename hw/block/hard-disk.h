@@ -37,6 +37,10 @@ void hard_disk_free(HardDisk *disk);
 const char *hard_disk_id(const HardDisk *disk);
 BlockNode *hard_disk_node(const HardDisk *disk);
 
+/* Another node with the same bytes: limits were put in front of the old one, or taken off. What is under way
+ * ends there. The reference is a new one. */
+void hard_disk_replace_node(HardDisk *disk, BlockNode *node);
+
 /* Bytes of the node now. */
 uint64_t hard_disk_size(const HardDisk *disk);
 

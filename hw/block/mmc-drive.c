@@ -212,6 +212,18 @@ bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **
     return true;
 }
 
+void mmc_drive_replace_node(MmcDrive *drive, BlockNode *node)
+{
+    BlockNode *before = drive->node;
+
+    if (drive->disc) {
+        disc_replace_node(drive->disc, before, node);
+    }
+    source_drop(drive->source);
+    set_node(drive, node);
+    mmc_drive_sync_lock(drive);
+}
+
 /* A host drive's disc came or went, or an image grew: for the guest that is a change of the medium. */
 static void node_event(BlockNode *node, BlockEvent event, void *opaque)
 {

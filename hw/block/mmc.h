@@ -108,6 +108,10 @@ bool mmc_drive_insert(MmcDrive *drive, BlockNode *node, bool announce, GError **
  * one to be named to users. Takes its own references. */
 void mmc_drive_insert_disc(MmcDrive *drive, BlockNode *node, Disc *disc, bool announce);
 
+/* Another node with the same bytes in place of the one that was inserted: limits were put in front of it, or
+ * taken off. The guest sees nothing of it. Takes its own reference. */
+void mmc_drive_replace_node(MmcDrive *drive, BlockNode *node);
+
 BlockNode *mmc_drive_node(const MmcDrive *drive); /* NULL when empty; no reference */
 bool mmc_drive_tray_open(const MmcDrive *drive);
 bool mmc_drive_locked(const MmcDrive *drive); /* the guest's PREVENT is in force */

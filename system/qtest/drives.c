@@ -35,7 +35,7 @@ static bool read_limits(Backend *backend, Options *options, GError **error)
 
     throttle_limits_init(&limits);
     return throttle_limits_read(&limits, options, "throttling.", error) &&
-           throttle_limits_check(&limits, error) && throttle_group_set_limits(backend->group, &limits, error);
+           backend_set_limits(backend, &limits, options_get(options, "throttling.group"), error);
 }
 
 static bool open_node(Backend *backend, Options *options, GError **error)

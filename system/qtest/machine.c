@@ -31,11 +31,7 @@ void qtest_machine_cont(QtestMachine *machine)
     machine->status = "running";
     monitor_event(machine->monitor, "RESUME", NULL);
     for (guint i = 0; i < machine->drives->len; i++) {
-        QtestDrive *drive = g_ptr_array_index(machine->drives, i);
-        drive->backend->io_status = BACKEND_IO_OK;
-        if (drive->disk) {
-            hard_disk_resume(drive->disk);
-        }
+        backend_resume(((QtestDrive *)g_ptr_array_index(machine->drives, i))->backend);
     }
 }
 
@@ -77,6 +73,42 @@ static void machine_quit(void *opaque)
     g_main_loop_quit(machine->loop);
 }
 
+static bool no_hot_plug(const char *bus, unsigned number, GError **error)
+{
+    return error_set(error, "Bus '%s.%u' does not support hotplugging", bus, number);
+}
+
+/* IDE buses take no drive while the machine runs, as QEMU's. */
+static bool machine_device_add(void *opaque, Options *options, GError **error)
+{
+    QtestMachine *machine = opaque;
+    const char *driver = options_get(options, "driver"), *bus = options_get(options, "bus");
+
+    if (strcmp(driver, "ide-cd") != 0 && strcmp(driver, "ide-hd") != 0) {
+        return error_set(error, "'%s' is not a valid device model name", driver);
+    }
+    const char *dot = bus ? strrchr(bus, '.') : NULL;
+    g_autofree char *name = dot ? g_strndup(bus, dot - bus) : g_strdup(bus ? bus : "ide");
+    if (!qtest_machine_find_controller(machine, name)) {
+        return error_set(error, "Bus '%s' not found", bus ? bus : "ide.0");
+    }
+    return no_hot_plug(name, dot ? (unsigned)g_ascii_strtoull(dot + 1, NULL, 10) : 0, error);
+}
+
+static bool machine_device_del(void *opaque, const char *id, GError **error)
+{
+    QtestMachine *machine = opaque;
+
+    for (guint i = 0; i < machine->drives->len; i++) {
+        const QtestDrive *drive = g_ptr_array_index(machine->drives, i);
+        if (!g_strcmp0(drive->backend->id, id) || !g_strcmp0(drive->backend->qdev, id)) {
+            return no_hot_plug(drive->controller->id, drive->bus, error);
+        }
+    }
+    g_set_error(error, SPINDLE_ERROR, SPINDLE_ERROR_DEVICE_NOT_FOUND, "Device '%s' not found", id);
+    return false;
+}
+
 static const MonitorMachine monitor_ops = {
     .status = machine_status,
     .is_running = machine_is_running,
@@ -84,6 +116,8 @@ static const MonitorMachine monitor_ops = {
     .cont = machine_cont,
     .reset = machine_reset,
     .quit = machine_quit,
+    .device_add = machine_device_add,
+    .device_del = machine_device_del,
 };
 
 void qtest_drive_free(QtestDrive *drive)
