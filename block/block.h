@@ -163,10 +163,14 @@ typedef struct BlockStats {
 const BlockStats *block_stats(const BlockNode *node);
 
 /* How a node on a server, or a cache, is doing. False for other nodes. Any thread. */
-typedef enum { BLOCK_REMOTE_CONNECTED, BLOCK_REMOTE_RETRYING } BlockRemoteState;
+typedef enum {
+    BLOCK_REMOTE_CONNECTED,
+    BLOCK_REMOTE_RETRYING, /* the last try failed */
+    BLOCK_REMOTE_STALLED,  /* a reader waits, and nothing has come for a second or more */
+} BlockRemoteState;
 typedef struct BlockRemoteStats {
     BlockRemoteState state;
-    int64_t since_us;         /* RETRYING: for so long */
+    int64_t since_us;         /* RETRYING, STALLED: for so long */
     uint64_t served, fetched; /* bytes read from the node, bytes that came from the server */
     uint64_t from_file;       /* bytes, from the cache file */
     uint64_t hits, misses;    /* pieces of reads that were there, that had to wait */

@@ -17,8 +17,8 @@
 #define RATE_US        (4 * G_USEC_PER_SEC)
 #define TELL_US        500000
 #define FILL_BYTES     (1024 * 1024)
-#define FILL_IDLE_US   200000 /* no reader for so long: time to fetch the rest */
-#define STACK_BYTES    (256 * 1024)
+#define FILL_IDLE_US   200000       /* no reader for so long: time to fetch the rest */
+#define STACK_BYTES    (512 * 1024) /* TLS handshakes, name services */
 
 CacheJob *cache_job_covering(BlockCache *cache, uint64_t pos)
 {
@@ -161,6 +161,7 @@ static bool job_put(void *sink, const void *data, size_t bytes)
         job->pos = pos + n;
         cache->counts.fetched += n;
         cache->busy_bytes += n;
+        cache->arrived = cache_now_us();
         if (n == room) {
             leave_chunk(job);
         }

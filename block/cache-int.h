@@ -39,7 +39,8 @@ typedef struct CacheJob {
 } CacheJob;
 
 typedef struct CacheWaiter {
-    uint64_t pos; /* wants the granule that holds this byte */
+    uint64_t pos;  /* wants the granule that holds this byte */
+    int64_t since; /* us */
     bool woken;
     int result; /* 0: look again */
     pthread_cond_t wake;
@@ -82,6 +83,7 @@ struct BlockCache {
     pthread_cond_t pause; /* threads between two tries */
     pthread_cond_t gone;
     int64_t outage_since; /* us; 0: the source answers */
+    int64_t arrived;      /* us: when something last came */
     bool outage_told, final_told;
     uint64_t fill_pos;
     int64_t last_read; /* us */

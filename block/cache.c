@@ -11,6 +11,7 @@
 #include "util/iov.h"
 #include "util/trace.h"
 
+#define STALL_US   G_USEC_PER_SEC
 #define MEMORY_MIN ((uint64_t)1024 * 1024) /* what is on its way needs a place */
 
 int64_t cache_now_us(void)
@@ -128,7 +129,7 @@ static size_t chunk_run(const BlockCache *cache, const CacheChunk *chunk, uint64
 /* Waits until the place may be there. 0: look again. */
 static int wait_for(BlockCache *cache, uint64_t pos, int64_t deadline)
 {
-    CacheWaiter waiter = {.pos = pos};
+    CacheWaiter waiter = {.pos = pos, .since = cache_now_us()};
     const struct timespec end = {deadline / 1000000, deadline % 1000000 * 1000};
     pthread_condattr_t attr;
     int late = 0;
@@ -298,8 +299,15 @@ void block_cache_stats(BlockCache *cache, BlockRemoteStats *ret)
     const int64_t now = cache_now_us();
     pthread_mutex_lock(&cache->lock);
     *ret = cache->counts;
-    ret->state = cache->outage_since ? BLOCK_REMOTE_RETRYING : BLOCK_REMOTE_CONNECTED;
-    ret->since_us = cache->outage_since ? now - cache->outage_since : 0;
+    /* The first waiter is the oldest. */
+    const CacheWaiter *waiter = cache->waiters.head ? cache->waiters.head->data : NULL;
+    const int64_t quiet = waiter ? now - MAX(waiter->since, cache->arrived) : 0;
+    ret->state = cache->outage_since ? BLOCK_REMOTE_RETRYING
+                 : quiet > STALL_US  ? BLOCK_REMOTE_STALLED
+                                     : BLOCK_REMOTE_CONNECTED;
+    ret->since_us = ret->state == BLOCK_REMOTE_RETRYING  ? now - cache->outage_since
+                    : ret->state == BLOCK_REMOTE_STALLED ? quiet
+                                                         : 0;
     const int64_t us = cache->busy_us + (cache->busy_since ? now - cache->busy_since : 0);
     ret->rate = us > 0 ? cache->busy_bytes * G_USEC_PER_SEC / us : 0;
     pthread_mutex_unlock(&cache->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * `driver=nbd`: an export of an NBD server, read-only, through the cache.
+ * `driver=nbd`: an export of an NBD server.
  */
 #include "block/nbd.h"
 
@@ -8,35 +8,14 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "block/block-int.h"
-#include "block/module.h"
 #include "util/error.h"
 
-#define TIMEOUT_DEFAULT 5 /* seconds */
-#define TIMEOUT_MAX     10000
+#define NBD_NAME_MAX 4096 /* the protocol's longest string */
 
-typedef struct NbdState {
-    const NbdModule *module;
-    NbdSource *source;
-    BlockCache *cache;
-} NbdState;
-
-static struct {
-    pthread_mutex_t lock;
-    const NbdModule *module; /* once loaded, for good */
-} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static const NbdModule *nbd_module_get(GError **error)
-{
-    pthread_mutex_lock(&loaded.lock);
-    if (!loaded.module) {
-        loaded.module =
-            block_module_load("spindle-nbd.so", NBD_MODULE_SYMBOL, NBD_MODULE_ABI, "An NBD server", error);
-    }
-    const NbdModule *module = loaded.module;
-    pthread_mutex_unlock(&loaded.lock);
-    return module;
-}
+static RemoteLoader loader = {.file = "spindle-nbd.so",
+                              .symbol = NBD_MODULE_SYMBOL,
+                              .what = "An NBD server",
+                              .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* `server.…`, or the older `host`, `port`, `path`. */
 static bool get_server(NbdConfig *config, Options *options, GError **error)
@@ -66,24 +45,48 @@ static bool get_server(NbdConfig *config, Options *options, GError **error)
     return true;
 }
 
-static bool get_options(NbdConfig *config, CacheConfig *cache, Options *options, GError **error)
+/* libnbd checks a certificate's name against the host that it connects to, and nothing over a UNIX socket. */
+static bool get_tls(NbdConfig *config, TlsCreds **ret, Options *options, GError **error)
 {
-    uint64_t timeout, reconnect, open_timeout;
-    if (!get_server(config, options, error) || !cache_config_read(cache, options, error) ||
-        !options_get_uint(options, "timeout", 1, TIMEOUT_MAX, TIMEOUT_DEFAULT, &timeout, error) ||
-        !options_get_uint(options, "reconnect-delay", 0, G_MAXUINT32, 0, &reconnect, error) ||
-        !options_get_uint(options, "open-timeout", 0, G_MAXUINT32, 0, &open_timeout, error)) {
+    const char *id = options_get(options, "tls-creds");
+    const char *name = options_get(options, "tls-hostname");
+    if (!id) {
+        return true;
+    }
+    *ret = tls_object_get(id, error);
+    if (!*ret) {
         return false;
     }
-    if (options_has(options, "tls-creds")) {
-        return error_set(error, "TLS is not supported for NBD yet: tunnel it, or use https");
+    if (!(*ret)->psk && (*ret)->verify && config->path) {
+        return error_set(error, "The certificate of a server on a UNIX socket cannot be verified: use "
+                                "server.type=inet, tls-creds-psk, or verify-peer=off");
+    }
+    if (name && !(*ret)->psk && (*ret)->verify && g_strcmp0(name, config->host)) {
+        return error_set(error, "Parameter 'tls-hostname' is not supported: 'server.host' has to be the name "
+                                "in the certificate");
+    }
+    config->tls = *ret;
+    return true;
+}
+
+static bool get_options(NbdConfig *config, TlsCreds **tls, RemoteOpen *how, CacheConfig *cache,
+                        Options *options, GError **error)
+{
+    uint64_t reconnect;
+    if (!get_server(config, options, error) || !remote_options_read(options, how, cache, error) ||
+        !options_get_uint(options, "reconnect-delay", 0, G_MAXUINT32, 0, &reconnect, error) ||
+        !get_tls(config, tls, options, error)) {
+        return false;
     }
     if (reconnect) { /* QEMU's word for how long requests wait while there is no connection */
         cache->deadline_s = reconnect;
     }
-    config->timeout_s = open_timeout ? MIN(open_timeout, TIMEOUT_MAX) : timeout;
+    config->timeout_s = how->wait_s;
     config->export_name = options_get(options, "export");
     config->export_name = config->export_name ? config->export_name : "";
+    if (strlen(config->export_name) > NBD_NAME_MAX) {
+        return error_set(error, "export name too long to send to server");
+    }
     return true;
 }
 
@@ -98,82 +101,24 @@ static char *name_for_display(const NbdConfig *config)
 
 static bool nbd_open(BlockNode *node, Options *options, GError **error)
 {
-    NbdState *s = node->state;
     NbdConfig config = {0};
     g_auto(CacheConfig) cache = {0};
-    uint64_t size;
-    if (!get_options(&config, &cache, options, error)) {
+    g_autoptr(TlsCreds) tls = NULL;
+    RemoteOpen how = {.loader = &loader, .config = &config};
+    if (!get_options(&config, &tls, &how, &cache, options, error)) {
         return false;
-    }
-    if (block_node_wants_write(node) && !block_node_auto_read_only(node)) {
-        return error_set(error, "Block driver 'nbd' does not support writes yet: use read-only=on");
     }
     g_autofree char *name = name_for_display(&config);
-    block_node_set_filename(node, name);
-    s->module = nbd_module_get(error);
-    s->source = s->module ? s->module->open(&config, &size, error) : NULL;
-    if (!s->source) {
-        return false;
-    }
-    const CacheSource source = {.opaque = s->source, .fetch = s->module->fetch, .stop = s->module->stop};
-    s->cache = block_cache_new(&cache, &source, name, NULL, size, false, error);
-    if (!s->cache) {
-        s->module->close(s->source);
-        return false;
-    }
-    node->info.size = size;
-    node->info.slow = cache.readahead == 0;
-    return true;
-}
-
-static void nbd_close_node(BlockNode *node)
-{
-    NbdState *s = node->state;
-    block_cache_free(s->cache);
-    s->module->close(s->source);
-}
-
-static int nbd_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
-{
-    return block_cache_preadv(((NbdState *)node->state)->cache, offset, bytes, iov, niov);
-}
-
-static int nbd_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
-{
-    return block_cache_read_now(((NbdState *)node->state)->cache, offset, bytes, iov, niov);
-}
-
-static int nbd_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
-                      unsigned *ret_status)
-{
-    NbdState *s = node->state;
-    return s->module->status(s->source, offset, bytes, ret_bytes, ret_status);
-}
-
-static void nbd_interrupt(BlockNode *node)
-{
-    block_cache_interrupt(((NbdState *)node->state)->cache);
-}
-
-static void nbd_remote_stats(BlockNode *node, BlockRemoteStats *ret)
-{
-    NbdState *s = node->state;
-    *ret = (BlockRemoteStats){0};
-    block_cache_stats(s->cache, ret);
+    how.name = name;
+    how.denied = "request on write denied without write permission";
+    return remote_open(node, &how, error);
 }
 
 static const char *const nbd_schemes[] = {"nbd", "nbd+tcp", "nbd+unix", NULL};
 
 const BlockDriver block_driver_nbd = {
     .name = "nbd",
-    .parallel = true,
-    .state_size = sizeof(NbdState),
     .protocols = nbd_schemes,
     .open = nbd_open,
-    .close = nbd_close_node,
-    .preadv = nbd_preadv,
-    .read_now = nbd_read_now,
-    .status = nbd_status,
-    .interrupt = nbd_interrupt,
-    .remote_stats = nbd_remote_stats,
+    REMOTE_FUNCTIONS,
 };

@@ -1,214 +1,42 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The nbd module. One connection carries the commands of all threads. Of the threads that wait for an answer
- * one polls for all; the others sleep.
+ * The nbd module: commands.
  */
 #include <errno.h>
-#include <libnbd.h>
-#include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "block/nbd.h"
+#include "block/nbdmod-int.h"
 #include "util/error.h"
 
-#define PIECE   ((uint64_t)256 * 1024)
-#define TICK_MS 1000
-#define CONTEXT LIBNBD_CONTEXT_BASE_ALLOCATION
-
-typedef struct NbdConnection {
-    struct nbd_handle *handle;
-    unsigned refs;
-    bool dead;
-    int64_t progress; /* us: when the server last did something */
-} NbdConnection;
-
-struct NbdSource {
-    char *host, *port, *path, *export_name;
-    unsigned timeout_s;
-    uint64_t size;
-    int kick; /* eventfd: wakes the one that polls */
-
-    pthread_mutex_t lock;
-    pthread_cond_t change; /* monotonic clock */
-    NbdConnection *connection;
-    bool connecting, polling, stopped;
-};
-
-/* A command on its way. The source's lock. */
+/* A command on its way, with what libnbd may still read from or write to after the caller has given up: freed
+ * when both are through with it. The source's lock. */
 typedef struct NbdCommand {
     NbdSource *source;
+    gint refs; /* atomic */
     bool done;
     int error; /* positive errno */
     /* block status */
     uint64_t bytes;
     uint32_t flags;
     bool has_status;
+    uint8_t data[];
 } NbdCommand;
 
-/* With the lock held, open while libnbd lets go of what was on its way: that calls back. */
-static void connection_unref(NbdSource *s, NbdConnection *c)
+static NbdCommand *command_new(NbdSource *s, size_t bytes)
 {
-    if (--c->refs == 0) {
-        pthread_mutex_unlock(&s->lock);
-        nbd_close(c->handle);
-        g_free(c);
-        pthread_mutex_lock(&s->lock);
-    }
+    NbdCommand *command = g_malloc(sizeof *command + bytes);
+    *command = (NbdCommand){.source = s, .refs = 1};
+    return command;
 }
 
-static void connection_kill(NbdSource *s, NbdConnection *c)
+static void command_unref(void *opaque)
 {
-    c->dead = true;
-    if (s->connection == c) {
-        s->connection = NULL;
-        pthread_cond_broadcast(&s->change);
-        connection_unref(s, c);
+    NbdCommand *command = opaque;
+    if (g_atomic_int_dec_and_test(&command->refs)) {
+        g_free(command);
     }
-    pthread_cond_broadcast(&s->change);
-}
-
-static void kick(NbdSource *s)
-{
-    const uint64_t one = 1;
-    G_GNUC_UNUSED ssize_t n = write(s->kick, &one, sizeof one);
-}
-
-/* Lets the connection do what it can, waiting for it a little. With the lock held, open meanwhile: libnbd
- * calls back with its own lock held, so ours must not be held when it is called. */
-static void poll_once(NbdSource *s, NbdConnection *c)
-{
-    s->polling = true;
-    pthread_mutex_unlock(&s->lock);
-    const unsigned direction = nbd_aio_get_direction(c->handle);
-    struct pollfd fds[2] = {{nbd_aio_get_fd(c->handle), 0, 0}, {s->kick, POLLIN, 0}};
-    fds[0].events = (direction & LIBNBD_AIO_DIRECTION_READ ? POLLIN : 0) |
-                    (direction & LIBNBD_AIO_DIRECTION_WRITE ? POLLOUT : 0);
-    const int n = poll(fds, 2, TICK_MS);
-    uint64_t count;
-    if (n > 0 && fds[1].revents) {
-        G_GNUC_UNUSED ssize_t got = read(s->kick, &count, sizeof count);
-    }
-    int ret = 0;
-    if (n > 0 && fds[0].revents & (POLLIN | POLLHUP) && direction & LIBNBD_AIO_DIRECTION_READ) {
-        ret = nbd_aio_notify_read(c->handle);
-    } else if (n > 0 && fds[0].revents & POLLOUT) {
-        ret = nbd_aio_notify_write(c->handle);
-    } else if (n > 0 && fds[0].revents & (POLLERR | POLLNVAL)) {
-        ret = -1;
-    }
-    const bool dead = ret < 0 || nbd_aio_is_dead(c->handle) || nbd_aio_is_closed(c->handle);
-    pthread_mutex_lock(&s->lock);
-    s->polling = false;
-    if (n > 0 && fds[0].revents) {
-        c->progress = g_get_monotonic_time();
-    }
-    if (dead) {
-        connection_kill(s, c);
-    }
-    pthread_cond_broadcast(&s->change);
-}
-
-/* Waits until *done, or the connection is of no use: then false. With the lock held. */
-static bool wait_for(NbdSource *s, NbdConnection *c, const bool *done)
-{
-    while (!*done && !c->dead && !s->stopped) {
-        if (g_get_monotonic_time() - c->progress > (int64_t)s->timeout_s * G_USEC_PER_SEC) {
-            connection_kill(s, c);
-        } else if (!s->polling) {
-            poll_once(s, c);
-        } else {
-            pthread_cond_wait(&s->change, &s->lock);
-        }
-    }
-    return *done;
-}
-
-static const char *nbd_message(void)
-{
-    const char *text = nbd_get_error();
-    return text ? text : "Connection to the server was lost";
-}
-
-static struct nbd_handle *new_handle(const NbdSource *s)
-{
-    struct nbd_handle *handle = nbd_create();
-    if (handle &&
-        (nbd_set_export_name(handle, s->export_name) < 0 || nbd_add_meta_context(handle, CONTEXT) < 0)) {
-        nbd_close(handle);
-        return NULL;
-    }
-    return handle;
-}
-
-/* Connects, without the lock. NULL and why. */
-static struct nbd_handle *connect_handle(NbdSource *s, char text[200])
-{
-    struct nbd_handle *handle = new_handle(s);
-    const int64_t end = g_get_monotonic_time() + (int64_t)s->timeout_s * G_USEC_PER_SEC;
-    int ret = -1;
-    if (handle) {
-        ret = s->path ? nbd_aio_connect_unix(handle, s->path) : nbd_aio_connect_tcp(handle, s->host, s->port);
-    }
-    while (ret >= 0 && !nbd_aio_is_ready(handle)) {
-        pthread_mutex_lock(&s->lock);
-        const bool stopped = s->stopped;
-        pthread_mutex_unlock(&s->lock);
-        if (stopped || nbd_aio_is_dead(handle) || nbd_aio_is_closed(handle)) {
-            ret = -1;
-        } else if (g_get_monotonic_time() > end) {
-            g_snprintf(text, 200, "No answer for %u seconds", s->timeout_s);
-            nbd_close(handle);
-            return NULL;
-        } else {
-            ret = nbd_poll(handle, 50);
-        }
-    }
-    if (ret < 0) {
-        g_strlcpy(text, nbd_message(), 200);
-        nbd_close(handle);
-        return NULL;
-    }
-    return handle;
-}
-
-/* The connection, with a reference; makes it if there is none. With the lock held. NULL and why. */
-static NbdConnection *get_connection(NbdSource *s, CacheFailure *failure)
-{
-    while (s->connecting && !s->stopped) {
-        pthread_cond_wait(&s->change, &s->lock);
-    }
-    if (s->stopped) {
-        return NULL;
-    }
-    if (!s->connection) {
-        s->connecting = true;
-        pthread_mutex_unlock(&s->lock);
-        struct nbd_handle *handle = connect_handle(s, failure->text);
-        const int64_t size = handle ? nbd_get_size(handle) : -1;
-        pthread_mutex_lock(&s->lock);
-        s->connecting = false;
-        pthread_cond_broadcast(&s->change);
-        if (!handle) {
-            return NULL;
-        }
-        if (s->size && (uint64_t)size != s->size) {
-            failure->final = true;
-            g_strlcpy(failure->text, "The export has another size than before", sizeof failure->text);
-            pthread_mutex_unlock(&s->lock);
-            nbd_close(handle);
-            pthread_mutex_lock(&s->lock);
-            return NULL;
-        }
-        NbdConnection *c = g_new0(NbdConnection, 1);
-        c->handle = handle;
-        c->refs = 1;
-        s->connection = c;
-    }
-    s->connection->refs++;
-    return s->connection;
 }
 
 static int on_done(void *opaque, int *error)
@@ -221,89 +49,103 @@ static int on_done(void *opaque, int *error)
     return 1; /* retire it */
 }
 
-/* Ends a command: 0, or -errno and why. With the lock held; afterwards libnbd has forgotten the command. */
-static int finish(NbdSource *s, NbdConnection *c, NbdCommand *command, CacheFailure *failure)
+static nbd_completion_callback completion(NbdCommand *command)
 {
-    if (!wait_for(s, c, &command->done)) {
-        /* Its memory is ours again only when the handle is gone. */
-        connection_kill(s, c);
-        g_strlcpy(failure->text, s->stopped ? "Stopped" : "Connection to the server was lost",
+    g_atomic_int_inc(&command->refs);
+    return (nbd_completion_callback){.callback = on_done, .user_data = command, .free = command_unref};
+}
+
+/* Ends a command: 0, or -errno and why. With the lock held. */
+static int finish(NbdSource *s, NbdConnection *c, NbdCommand *command, unsigned wait_s, bool interruptible,
+                  CacheFailure *failure)
+{
+    const int ret = nbdmod_wait(s, c, &command->done, wait_s, interruptible);
+    if (ret < 0) {
+        g_strlcpy(failure->text, ret == -ECANCELED ? "Stopped" : "Connection to the server was lost",
                   sizeof failure->text);
-        return s->stopped ? -ECANCELED : -EHOSTUNREACH;
+        return ret;
     }
     if (command->error) {
         g_snprintf(failure->text, sizeof failure->text, "Server reports: %s", g_strerror(command->error));
-        return -command->error;
+        /* How libnbd ends what is under way when the connection breaks; a server that shuts down. */
+        const bool lost = c->dead || command->error == ENOTCONN || command->error == ESHUTDOWN;
+        return lost ? -EHOSTUNREACH : -command->error;
     }
     return 0;
 }
 
-/* What a command in flight may still write to: freed by libnbd when it is through with it. */
-typedef struct NbdRead {
-    NbdCommand command;
-    gint refs; /* atomic: the caller's, libnbd's */
-    uint8_t data[PIECE];
-} NbdRead;
-
-static void read_unref(void *opaque)
+/* Without the lock. -1: see nbdmod_message(). */
+static int64_t send_command(struct nbd_handle *h, const RemoteCall *call, NbdCommand *command)
 {
-    NbdRead *r = opaque;
-    if (g_atomic_int_dec_and_test(&r->refs)) {
-        g_free(r);
+    const uint32_t fua = call->fua ? LIBNBD_CMD_FLAG_FUA : 0;
+    const nbd_completion_callback done = completion(command);
+    switch (call->op) {
+    case REMOTE_READ:
+        return nbd_aio_pread(h, command->data, call->bytes, call->offset, done, 0);
+    case REMOTE_WRITE:
+        return nbd_aio_pwrite(h, command->data, call->bytes, call->offset, done, fua);
+    case REMOTE_FLUSH:
+        return nbd_aio_flush(h, done, 0);
+    case REMOTE_DISCARD:
+        return nbd_aio_trim(h, call->bytes, call->offset, done, 0);
+    case REMOTE_ZERO:
+        break;
     }
+    return nbd_aio_zero(h, call->bytes, call->offset, done,
+                        fua | (call->unmap ? 0 : LIBNBD_CMD_FLAG_NO_HOLE));
 }
 
-static int read_piece(NbdSource *s, uint64_t offset, size_t bytes, NbdRead *r, CacheFailure *failure)
+static int issue(NbdSource *s, NbdConnection *c, const RemoteCall *call, NbdCommand *command,
+                 CacheFailure *failure)
 {
-    pthread_mutex_lock(&s->lock);
-    NbdConnection *c = get_connection(s, failure);
-    int ret = s->stopped ? -ECANCELED : failure->final ? -EIO : -EHOSTUNREACH;
-    if (c) {
-        c->progress = MAX(c->progress, g_get_monotonic_time());
-        pthread_mutex_unlock(&s->lock);
-        g_atomic_int_inc(&r->refs);
-        const nbd_completion_callback callback = {.callback = on_done, .user_data = r, .free = read_unref};
-        const int64_t cookie = nbd_aio_pread(c->handle, r->data, bytes, offset, callback, 0);
-        kick(s);
-        pthread_mutex_lock(&s->lock);
-        if (cookie < 0) {
-            g_strlcpy(failure->text, nbd_message(), sizeof failure->text);
-            connection_kill(s, c);
-        } else {
-            ret = finish(s, c, &r->command, failure);
-        }
-        connection_unref(s, c);
-    }
+    c->progress = MAX(c->progress, g_get_monotonic_time());
     pthread_mutex_unlock(&s->lock);
-    return ret;
+    const int64_t cookie = send_command(c->handle, call, command);
+    const int error = cookie < 0 ? nbd_get_errno() : 0;
+    const bool lost = nbd_aio_is_dead(c->handle) || nbd_aio_is_closed(c->handle);
+    if (cookie < 0) {
+        g_strlcpy(failure->text, lost ? "Connection to the server was lost" : nbdmod_message(),
+                  sizeof failure->text);
+    }
+    nbdmod_kick(s);
+    pthread_mutex_lock(&s->lock);
+    if (cookie >= 0) {
+        return finish(s, c, command, call->wait_s, call->op == REMOTE_READ, failure);
+    }
+    if (!lost && (error == EINVAL || error == ERANGE || error == EPERM)) {
+        return -error;
+    }
+    nbdmod_connection_kill(s, c);
+    return -EHOSTUNREACH;
 }
 
-static int module_fetch(void *source, uint64_t offset, uint64_t bytes, CachePut put, void *sink,
-                        CacheFailure *ret_failure)
+static int module_call(void *source, const RemoteCall *call, CacheFailure *ret)
 {
     NbdSource *s = source;
-    int ret = 0;
-    while (ret == 0 && bytes > 0) {
-        const size_t n = MIN(bytes, PIECE);
-        NbdRead *r = g_malloc(sizeof *r);
-        r->command = (NbdCommand){.source = s};
-        r->refs = 1;
-        ret = read_piece(s, offset, n, r, ret_failure);
-        if (ret == 0 && !put(sink, r->data, n)) {
-            ret = -ECANCELED;
-        }
-        read_unref(r);
-        offset += n;
-        bytes -= n;
+    NbdCommand *command = command_new(s, call->data ? call->bytes : 0);
+    if (call->op == REMOTE_WRITE) {
+        memcpy(command->data, call->data, call->bytes);
     }
-    return ret;
+    pthread_mutex_lock(&s->lock);
+    NbdConnection *c = nbdmod_connection_get(s, ret);
+    int result = s->stopped ? -ECANCELED : -EHOSTUNREACH;
+    if (c) {
+        result = issue(s, c, call, command, ret);
+        nbdmod_connection_unref(s, c);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (result == 0 && call->op == REMOTE_READ) {
+        memcpy(call->data, command->data, call->bytes);
+    }
+    command_unref(command);
+    return result;
 }
 
 static int on_extent(void *opaque, const char *context, uint64_t offset, uint32_t *entries, size_t count,
                      int *error)
 {
     NbdCommand *command = opaque;
-    if (!strcmp(context, CONTEXT) && count >= 2) {
+    if (!strcmp(context, NBDMOD_CONTEXT) && count >= 2) {
         pthread_mutex_lock(&command->source->lock);
         command->has_status = true;
         command->bytes = entries[0];
@@ -313,68 +155,63 @@ static int on_extent(void *opaque, const char *context, uint64_t offset, uint32_
     return 0;
 }
 
-static bool ask_status(NbdSource *s, uint64_t offset, uint64_t bytes, NbdRead *r)
+static bool ask_status(NbdSource *s, uint64_t offset, uint64_t bytes, NbdCommand *command)
 {
     CacheFailure failure = {0};
     bool good = false;
     pthread_mutex_lock(&s->lock);
-    NbdConnection *c = get_connection(s, &failure);
+    NbdConnection *c = nbdmod_connection_get(s, &failure);
     if (c) {
         c->progress = MAX(c->progress, g_get_monotonic_time());
         pthread_mutex_unlock(&s->lock);
         int64_t cookie = -1;
-        if (nbd_can_meta_context(c->handle, CONTEXT) == 1) {
-            g_atomic_int_add(&r->refs, 2);
-            const nbd_extent_callback extent = {.callback = on_extent, .user_data = r, .free = read_unref};
-            const nbd_completion_callback done = {.callback = on_done, .user_data = r, .free = read_unref};
-            cookie =
-                nbd_aio_block_status(c->handle, MIN(bytes, G_MAXUINT32 & ~65535u), offset, extent, done, 0);
-            kick(s);
+        if (nbd_can_meta_context(c->handle, NBDMOD_CONTEXT) == 1) {
+            g_atomic_int_inc(&command->refs);
+            const nbd_extent_callback extent = {
+                .callback = on_extent, .user_data = command, .free = command_unref};
+            cookie = nbd_aio_block_status(c->handle, MIN(bytes, G_MAXUINT32 & ~65535u), offset, extent,
+                                          completion(command), 0);
+            nbdmod_kick(s);
         }
         pthread_mutex_lock(&s->lock);
-        good = cookie >= 0 && finish(s, c, &r->command, &failure) == 0 && r->command.has_status &&
-               r->command.bytes > 0;
-        connection_unref(s, c);
+        good = cookie >= 0 && finish(s, c, command, s->timeout_s, true, &failure) == 0 &&
+               command->has_status && command->bytes > 0;
+        nbdmod_connection_unref(s, c);
     }
     pthread_mutex_unlock(&s->lock);
     return good;
 }
 
-static int module_status(NbdSource *s, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
+static int module_status(void *source, uint64_t offset, uint64_t bytes, uint64_t *ret_bytes,
                          unsigned *ret_status)
 {
-    NbdRead *r = g_malloc(sizeof *r);
-    r->command = (NbdCommand){.source = s};
-    r->refs = 1;
-    *ret_bytes = bytes;
-    *ret_status = BLOCK_STATUS_DATA | BLOCK_STATUS_ALLOCATED;
-    if (ask_status(s, offset, bytes, r)) {
-        *ret_bytes = MIN(bytes, r->command.bytes);
-        *ret_status = (r->command.flags & LIBNBD_STATE_ZERO ? BLOCK_STATUS_ZERO : BLOCK_STATUS_DATA) |
-                      (r->command.flags & LIBNBD_STATE_HOLE ? 0 : BLOCK_STATUS_ALLOCATED);
+    NbdCommand *command = command_new(source, 0);
+    if (ask_status(source, offset, bytes, command)) {
+        *ret_bytes = MIN(bytes, command->bytes);
+        *ret_status = (command->flags & LIBNBD_STATE_ZERO ? BLOCK_STATUS_ZERO : BLOCK_STATUS_DATA) |
+                      (command->flags & LIBNBD_STATE_HOLE ? 0 : BLOCK_STATUS_ALLOCATED);
     }
-    read_unref(r);
+    command_unref(command);
     return 0;
 }
 
-static void module_stop(void *source)
+static void module_interrupt(void *source, bool for_good)
 {
     NbdSource *s = source;
     pthread_mutex_lock(&s->lock);
-    s->stopped = true;
+    s->interrupts++;
+    s->stopped |= for_good;
     pthread_cond_broadcast(&s->change);
     pthread_mutex_unlock(&s->lock);
-    kick(s);
+    nbdmod_kick(s);
 }
 
-static void module_close(NbdSource *s)
+static void module_close(void *source)
 {
-    if (!s) {
-        return;
-    }
+    NbdSource *s = source;
     if (s->connection) {
         pthread_mutex_lock(&s->lock);
-        connection_unref(s, s->connection);
+        nbdmod_connection_unref(s, s->connection);
         pthread_mutex_unlock(&s->lock);
     }
     close(s->kick);
@@ -384,46 +221,61 @@ static void module_close(NbdSource *s)
     g_free(s->port);
     g_free(s->path);
     g_free(s->export_name);
+    if (s->tls) {
+        g_free(s->tls->dir);
+        g_free(s->tls->user);
+        g_free(s->tls);
+    }
     g_free(s);
 }
 
-static NbdSource *module_open(const NbdConfig *config, uint64_t *ret_size, GError **error)
+static NbdSource *source_new(const NbdConfig *config, bool write)
 {
     NbdSource *s = g_new0(NbdSource, 1);
-    CacheFailure failure = {0};
     s->host = g_strdup(config->host);
     s->port = g_strdup(config->port);
     s->path = g_strdup(config->path);
     s->export_name = g_strdup(config->export_name);
+    if (config->tls) {
+        s->tls = g_new(TlsCreds, 1);
+        *s->tls = *config->tls;
+        s->tls->dir = g_strdup(config->tls->dir);
+        s->tls->user = g_strdup(config->tls->user);
+    }
     s->timeout_s = config->timeout_s;
+    s->write = write;
     s->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->change, NULL);
+    return s;
+}
+
+static void *module_open(const void *opaque, bool write, RemoteInfo *ret, GError **error)
+{
+    NbdSource *s = source_new(opaque, write);
+    CacheFailure failure = {0};
     pthread_mutex_lock(&s->lock);
-    NbdConnection *c = get_connection(s, &failure);
-    pthread_mutex_unlock(&s->lock);
-    const int64_t size = c ? nbd_get_size(c->handle) : -1;
-    pthread_mutex_lock(&s->lock);
+    NbdConnection *c = nbdmod_connection_get(s, &failure);
     if (c) {
-        connection_unref(s, c);
+        nbdmod_connection_unref(s, c);
     }
     pthread_mutex_unlock(&s->lock);
-    if (size < 0) {
+    if (!c) {
         error_set(error, "Failed to connect to '%s%s%s': %s", s->path ? s->path : s->host, s->path ? "" : ":",
                   s->path ? "" : s->port, failure.text);
         module_close(s);
         return NULL;
     }
-    s->size = *ret_size = size;
+    *ret = s->info;
     return s;
 }
 
-extern const NbdModule spindle_nbd_module;
-const NbdModule spindle_nbd_module = {
-    .abi = NBD_MODULE_ABI,
+extern const RemoteModule spindle_nbd_module;
+const RemoteModule spindle_nbd_module = {
+    .abi = REMOTE_MODULE_ABI,
     .open = module_open,
-    .fetch = module_fetch,
-    .stop = module_stop,
+    .call = module_call,
     .status = module_status,
+    .interrupt = module_interrupt,
     .close = module_close,
 };

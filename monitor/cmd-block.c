@@ -5,6 +5,7 @@
 #include <string.h>
 #include "block/inspect.h"
 #include "block/secret-object.h"
+#include "block/tls-object.h"
 #include "block/throttle.h"
 #include "monitor/backend.h"
 #include "monitor/qmp.h"
@@ -187,6 +188,8 @@ static JsonNode *cmd_object_add(QmpCall *call, GError **error)
     options_remove(options, "qom-type");
     if (!strcmp(type, "secret")) {
         secret_object_add(options, error);
+    } else if (tls_object_is(type)) {
+        tls_object_add(type, options, error);
     } else if (!strcmp(type, "throttle-group")) {
         ThrottleGroup *group = throttle_group_new_from_options(options, error);
         if (group) {
@@ -203,7 +206,7 @@ static JsonNode *cmd_object_del(QmpCall *call, GError **error)
     const char *id = qmp_arg_string(call, "id");
     GError *in_use = NULL;
 
-    if (!monitor_drop_group(qmp_call_monitor(call), id, &in_use) && !in_use) {
+    if (!monitor_drop_group(qmp_call_monitor(call), id, &in_use) && !in_use && !tls_object_remove(id)) {
         secret_object_remove(id, error);
     }
     if (in_use) {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "block/block.h"
 #include "block/secret-object.h"
+#include "block/tls-object.h"
 #include "block/throttle.h"
 #include "system/machine-int.h"
 #include "util/error.h"
@@ -131,6 +132,9 @@ bool machine_add_object(Machine *machine, Options *options, GError **error)
     options_remove(options, "qom-type");
     if (!strcmp(kind, "secret")) {
         return secret_object_add(options, error);
+    }
+    if (tls_object_is(kind)) {
+        return tls_object_add(kind, options, error);
     }
     if (!strcmp(kind, "throttle-group")) {
         ThrottleGroup *group = throttle_group_new_from_options(options, error);

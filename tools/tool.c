@@ -9,6 +9,7 @@
 
 #include "block/block.h"
 #include "block/secret-object.h"
+#include "block/tls-object.h"
 #include "util/error.h"
 #include "util/log.h"
 
@@ -221,11 +222,13 @@ bool tool_add_object(const char *definition, GError **error)
     if (!type) {
         return error_set(error, "Parameter 'qom-type' is missing");
     }
-    if (strcmp(type, "secret")) {
-        return error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
-    }
+    g_autofree char *kind = g_strdup(type);
     options_remove(options, "qom-type");
-    return secret_object_add(options, error);
+    if (tls_object_is(kind)) {
+        return tls_object_add(kind, options, error);
+    }
+    return strcmp(kind, "secret") ? error_set(error, "Parameter 'qom-type' does not accept value '%s'", kind)
+                                  : secret_object_add(options, error);
 }
 
 bool tool_parse_size(const char *text, const char *what, uint64_t min, uint64_t max, uint64_t *ret)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "block/block.h"
 #include "block/secret-object.h"
+#include "block/tls-object.h"
 #include "system/qemu-options.h"
 #include "system/qtest/drives.h"
 #include "util/error.h"
@@ -267,6 +268,8 @@ static bool add_object(Build *build, CmdItem *item, GError **error)
     options_remove(options, "qom-type");
     if (!g_strcmp0(kind, "secret")) {
         ok = secret_object_add(options, error);
+    } else if (tls_object_is(kind)) {
+        ok = tls_object_add(kind, options, error);
     } else if (!g_strcmp0(kind, "throttle-group")) {
         ThrottleGroup *group = throttle_group_new_from_options(options, error);
         ok = group != NULL;
