@@ -129,17 +129,22 @@ gboolean launch_drives(const Plan *plan, const char *folder, int *ret_fd, GPid *
     return true;
 }
 
-void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GError **error)
+void launch_become(const char *program, char *const *args, GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
 
     g_ptr_array_add(argv, (char *)program);
-    for (char **arg = plan->qemu_argv; *arg; arg++) {
-        g_ptr_array_add(argv, *arg);
+    for (; *args; args++) {
+        g_ptr_array_add(argv, *args);
     }
     g_ptr_array_add(argv, NULL);
     execvp(program, (char **)argv->pdata);
     error_set_errno(error, errno, "Could not run '%s'", program);
+}
+
+void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GError **error)
+{
+    launch_become(program, plan->qemu_argv, error);
     if (fd >= 0) {
         close(fd);
         wait_for_end(pid);

@@ -17,7 +17,11 @@ char *launch_choose_folder(GError **error);
  * is left behind, and the error names the user's option. */
 gboolean launch_drives(const Plan *plan, const char *folder, int *ret_fd, GPid *ret_pid, GError **error);
 
-/* Becomes `program`. Returns only on failure, with an error; the drive process (if fd is not -1) is ended. */
+/* Becomes `program` with `args` (without argv[0]). Returns only on failure, with an error. */
+void launch_become(const char *program, char *const *args, GError **error);
+
+/* Becomes `program` with the plan's command line. Returns only on failure, with an error; the drive process
+ * (if fd is not -1) is ended. */
 void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GError **error);
 
 #endif

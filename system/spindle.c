@@ -15,8 +15,8 @@
 #include "system/engine.h"
 #include "system/launch.h"
 #include "system/plan.h"
+#include "system/qtest/choose.h"
 #include "system/qtest/main.h"
-#include "system/qtest/options.h"
 #include "util/cleanup.h"
 #include "util/log.h"
 
@@ -89,15 +89,33 @@ static int fail(GError *error)
     return 1;
 }
 
+/* Without a CPU: as Spindle's own PC, or as QEMU where the command line names what that has not. Without a
+ * QEMU at hand the PC says what it lacks. */
+static int run_qtest(int argc, char **argv, QtestChoice choice, const char *reason)
+{
+    g_autofree char *engine = choice == QTEST_ENGINE ? engine_find(false, NULL) : NULL;
+    g_autofree char *found = engine ? g_find_program_in_path(engine) : NULL;
+    GError *error = NULL;
+
+    if (!found) {
+        return qtest_main(argc, argv);
+    }
+    log_info("%s: not in Spindle's PC for -accel qtest, QEMU runs this machine", reason);
+    launch_become(engine, argv + 1, &error);
+    return fail(error);
+}
+
 int spindle_main(int argc, char **argv)
 {
     GError *error = NULL;
     int fd = -1;
     GPid pid = 0;
+    g_autofree char *reason = NULL;
 
     log_set_program(argv[0]);
-    if (qtest_options_wanted((const char *const *)argv + 1)) {
-        return qtest_main(argc, argv);
+    QtestChoice choice = qtest_choose((const char *const *)argv + 1, &reason);
+    if (choice != QTEST_NOT) {
+        return run_qtest(argc, argv, choice, reason);
     }
     g_autofree char *folder = launch_choose_folder(&error);
     if (!folder) {

@@ -2,11 +2,15 @@
  *
  *   request:  submit            fails, policy "stop"
  *     RUNNING ------> done, gone
- *        ^  '----------------------> KEPT --.
- *        '---------- hard_disk_resume() ----'
+ *      | ^  '----------------------> KEPT --.
+ *      | '---------- hard_disk_resume() ----'
+ *      | abandon of a write               submit while there are LATE ones
+ *      '----------> LATE --> gone           WAITING --> RUNNING when the last one is gone
  *
- * RUNNING: the block layer has it; an abandoned one frees itself at its end. KEPT: only the disk's list has
- * it; an abandoned one is freed at once.
+ * RUNNING: the block layer has it; an abandoned read or flush frees itself at its end. LATE: a write that its
+ * command does not wait for any more. It was on its way with its own data, so it ends where it was to go, and
+ * before what is submitted after it: else it could overwrite something newer. KEPT, WAITING: only the disk's
+ * list has it; an abandoned one is freed at once.
  */
 #include "hw/block/hard-disk.h"
 
@@ -18,15 +22,17 @@
 
 #define SECTOR 512 /* the least a disk must hold, bytes */
 
+typedef enum { REQUEST_RUNNING, REQUEST_KEPT, REQUEST_LATE, REQUEST_WAITING } RequestState;
+
 struct HardDiskRequest {
     BlockRequest block;
     struct iovec iov;
-    HardDisk *disk; /* NULL once abandoned */
+    HardDisk *disk; /* NULL: abandoned, and nothing follows from its end */
     Buffer *buffer;
     HardDiskDone done;
     void *opaque;
-    bool kept;
-    GList link; /* in disk->kept */
+    RequestState state;
+    GList link; /* in the disk's list of the state */
 };
 
 struct HardDisk {
@@ -35,7 +41,7 @@ struct HardDisk {
     HardDiskOnError rerror, werror;
     bool write_back, write_back_config;
     unsigned live; /* requests whose `done` is due */
-    GQueue kept;
+    GQueue kept, late, waiting;
     HardDiskFailed failed;
     void *failed_opaque;
 };
@@ -65,13 +71,28 @@ HardDisk *hard_disk_new(const HardDiskConfig *config, GError **error)
     disk->write_back = config->write_back;
     disk->write_back_config = config->write_back;
     g_queue_init(&disk->kept);
+    g_queue_init(&disk->late);
+    g_queue_init(&disk->waiting);
     return disk;
+}
+
+/* Nobody is interested in its end. */
+static void request_orphan(HardDiskRequest *request)
+{
+    request->disk = NULL;
+    request->state = REQUEST_RUNNING;
+    if (!block_cancel(&request->block)) {
+        block_abandon(&request->block);
+    }
 }
 
 void hard_disk_free(HardDisk *disk)
 {
     if (disk) {
-        g_assert(!disk->live && !disk->kept.length);
+        g_assert(!disk->live && !disk->kept.length && !disk->waiting.length);
+        while (disk->late.head) {
+            request_orphan(g_queue_pop_head_link(&disk->late)->data);
+        }
         block_unref(disk->node);
         g_free(disk->id);
         g_free(disk);
@@ -131,6 +152,38 @@ static HardDiskOnError policy_for(const HardDisk *disk, BlockOp op, int error)
     return policy;
 }
 
+static void request_list(HardDiskRequest *request, RequestState state, GQueue *list)
+{
+    request->state = state;
+    request->link = (GList){.data = request};
+    g_queue_push_tail_link(list, &request->link);
+}
+
+static void request_start(HardDiskRequest *request)
+{
+    HardDisk *disk = request->disk;
+
+    if (disk->late.length) {
+        request_list(request, REQUEST_WAITING, &disk->waiting);
+        return;
+    }
+    request->state = REQUEST_RUNNING;
+    request->block.node = disk->node; /* which may be another by now */
+    block_submit(&request->block);
+}
+
+/* A late one has ended. */
+static void request_late_over(HardDiskRequest *request)
+{
+    HardDisk *disk = request->disk;
+
+    g_queue_unlink(&disk->late, &request->link);
+    request_free(request);
+    while (!disk->late.length && disk->waiting.head) {
+        request_start(g_queue_pop_head_link(&disk->waiting)->data);
+    }
+}
+
 static void request_over(HardDiskRequest *request, int result)
 {
     HardDiskDone done = request->done;
@@ -150,8 +203,7 @@ static void request_failed(HardDiskRequest *request)
 
     trace(hard_disk_failed, disk->id ? disk->id : "", (int)op, error, (int)action);
     if (action == HARD_DISK_STOP) {
-        request->kept = true;
-        g_queue_push_tail_link(&disk->kept, &request->link);
+        request_list(request, REQUEST_KEPT, &disk->kept);
     }
     if (disk->failed) {
         disk->failed(disk, op, error, action, disk->failed_opaque);
@@ -167,6 +219,8 @@ static void block_done(BlockRequest *block)
 
     if (!request->disk) {
         request_free(request);
+    } else if (request->state == REQUEST_LATE) {
+        request_late_over(request);
     } else if (block->result < 0 && !(block->op == BLOCK_DISCARD && block->result == -ENOTSUP)) {
         request_failed(request);
     } else {
@@ -183,8 +237,6 @@ HardDiskRequest *hard_disk_submit(HardDisk *disk, BlockOp op, uint64_t offset, B
     request->disk = disk;
     request->done = done;
     request->opaque = opaque;
-    request->link.data = request;
-    block->node = disk->node;
     block->op = op;
     block->offset = offset;
     block->bytes = bytes;
@@ -198,7 +250,7 @@ HardDiskRequest *hard_disk_submit(HardDisk *disk, BlockOp op, uint64_t offset, B
         block->niov = 1;
     }
     disk->live++;
-    block_submit(block);
+    request_start(request);
     return request;
 }
 
@@ -207,18 +259,19 @@ void hard_disk_abandon(HardDiskRequest *request)
     HardDisk *disk = request->disk;
 
     disk->live--;
-    request->disk = NULL;
-    if (request->kept) {
-        g_queue_unlink(&disk->kept, &request->link);
+    if (request->state != REQUEST_RUNNING) {
+        g_queue_unlink(request->state == REQUEST_KEPT ? &disk->kept : &disk->waiting, &request->link);
         request_free(request);
-    } else if (!block_cancel(&request->block)) {
-        block_abandon(&request->block);
+    } else if (request->block.op == BLOCK_READ || request->block.op == BLOCK_FLUSH) {
+        request_orphan(request);
+    } else {
+        request_list(request, REQUEST_LATE, &disk->late);
     }
 }
 
 int hard_disk_read_now(HardDisk *disk, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
 {
-    if (!range_inside(offset, bytes, hard_disk_size(disk))) {
+    if (disk->late.length || !range_inside(offset, bytes, hard_disk_size(disk))) {
         return -EAGAIN;
     }
     return block_read_now(disk->node, offset, bytes, iov, niov) < 0 ? -EAGAIN : 0;
@@ -234,12 +287,7 @@ void hard_disk_on_failed(HardDisk *disk, HardDiskFailed failed, void *opaque)
 void hard_disk_resume(HardDisk *disk)
 {
     for (unsigned n = disk->kept.length; n > 0; n--) {
-        HardDiskRequest *request = g_queue_pop_head_link(&disk->kept)->data;
-
-        request->kept = false;
-        request->link = (GList){.data = request};
-        request->block.node = disk->node; /* which may be another by now */
-        block_submit(&request->block);
+        request_start(g_queue_pop_head_link(&disk->kept)->data);
     }
 }
 

@@ -60,7 +60,8 @@ typedef void (*HardDiskDone)(void *opaque, int result);
 HardDiskRequest *hard_disk_submit(HardDisk *disk, BlockOp op, uint64_t offset, Buffer *buffer, size_t at,
                                   uint64_t bytes, bool fua, HardDiskDone done, void *opaque);
 
-/* `done` will not run. Nothing waits; a write that has started may still reach the disk. */
+/* `done` will not run. Nothing waits. A write that was submitted goes on and ends before what is submitted
+ * after it starts, unless the policy kept it: then nothing of it was or will be written. */
 void hard_disk_abandon(HardDiskRequest *request);
 
 /* A read answered inside the call: 0, or -EAGAIN (also for every error: the ordinary way will meet it again).

@@ -83,6 +83,11 @@ void ata_disk_abort(AtaDisk *disk);
 /* Sectors in the largest DRQ block of READ/WRITE MULTIPLE. */
 uint8_t ata_disk_multiple_max(const AtaDisk *disk);
 
+/* The count of a command that by the standard has eight bits of it, or of one that not all hosts write whole:
+ * 16 bits where a FIS brings it, as on QEMU (SATA 3 10.5.5 has the others reserved, zero). Through ports its
+ * previous byte may be left over from another command and does not count. */
+uint32_t ata_disk_count16(const AtaDisk *disk);
+
 /* ata-disk-io.c */
 typedef struct AtaIoKind {
     bool write, dma, ext, multiple, fua, verify;

@@ -247,6 +247,11 @@ static bool chs_address(const AtaDisk *disk, uint64_t *ret_lba)
     return true;
 }
 
+uint32_t ata_disk_count16(const AtaDisk *disk)
+{
+    return disk->ide.serial_link ? disk->ide.tf.count : disk->ide.tf.count & 0xff;
+}
+
 bool ata_disk_address(const AtaDisk *disk, bool ext, uint64_t *ret_lba, uint32_t *ret_count)
 {
     const Taskfile *tf = &disk->ide.tf;
@@ -255,7 +260,8 @@ bool ata_disk_address(const AtaDisk *disk, bool ext, uint64_t *ret_lba, uint32_t
         *ret_count = tf->count ? tf->count : 0x10000;
         *ret_lba = taskfile_lba48(tf);
     } else {
-        *ret_count = tf->count & 0xff ? tf->count & 0xff : 0x100;
+        *ret_count = ata_disk_count16(disk);
+        *ret_count = *ret_count ? *ret_count : 0x100;
         *ret_lba = taskfile_lba28(tf);
         if (!(tf->device & ATA_DEVICE_LBA) && !chs_address(disk, ret_lba)) {
             return false;

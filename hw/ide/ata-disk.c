@@ -220,8 +220,7 @@ void ata_disk_trim_next(AtaDisk *disk)
 
 static void run_data_set_management(AtaDisk *disk)
 {
-    /* Through ports some hosts write the count only once, and its previous byte is left over. */
-    uint32_t blocks = disk->ide.serial_link ? disk->ide.tf.count : disk->ide.tf.count & 0xff;
+    uint32_t blocks = ata_disk_count16(disk);
 
     if (!(disk->ide.tf.features & 1) || !blocks || blocks > ATA_DSM_BLOCKS) {
         ata_disk_abort(disk);

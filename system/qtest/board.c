@@ -25,7 +25,9 @@ enum {
     CMOS_EXTENDED_MEMORY2 = 0x30,
     CMOS_CENTURY = 0x32,
     CMOS_MEMORY_16M = 0x34,  /* in 64 KiB above 16 MiB */
+    CMOS_BOOT3 = 0x38,       /* the third boot device in bits 7:4; bit 0: no look for a floppy's signature */
     CMOS_TRANSLATION = 0x39, /* two bits a disk */
+    CMOS_BOOT = 0x3d,        /* the second and the first */
 };
 #define DISK_TYPE_USER 47
 #define DISK_BYTES     9
@@ -49,8 +51,24 @@ void board_init(Board *board, uint64_t ram_size, uint64_t ram_below)
     put_le16(board->cmos + CMOS_MEMORY_16M, kib > 16384 ? (kib - 16384) / 64 : 0);
 }
 
+static void put_boot_order(Board *board, uint16_t order)
+{
+    board->cmos[CMOS_BOOT] = order & 0xff;
+    board->cmos[CMOS_BOOT3] = (uint8_t)((order >> 8) << 4 | board->boot.skip_floppy_check);
+}
+
+void board_set_boot(Board *board, const BoardBoot *boot)
+{
+    board->boot = *boot;
+    put_boot_order(board, boot->has_once ? boot->once : boot->order);
+}
+
 void board_reset(Board *board)
 {
+    if (board->boot.has_once) {
+        board->boot.has_once = false;
+        put_boot_order(board, board->boot.order);
+    }
     board->cmos_index = 0;
     board->fw_item = 0;
     board->fw_offset = 0;

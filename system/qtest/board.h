@@ -12,6 +12,12 @@
 
 #define CMOS_SIZE 128
 
+/* Boot devices in the CMOS's codes, four bits each, the first lowest. `once`: until the first reset. */
+typedef struct BoardBoot {
+    uint16_t order, once;
+    bool has_once, skip_floppy_check;
+} BoardBoot;
+
 typedef struct Board {
     uint64_t ram_size;
     uint8_t cmos[CMOS_SIZE];
@@ -19,6 +25,7 @@ typedef struct Board {
     int64_t boot_time; /* seconds since 1970 at virtual time 0 */
     uint16_t fw_item;
     uint32_t fw_offset;
+    BoardBoot boot;
 } Board;
 
 void board_init(Board *board, uint64_t ram_size, uint64_t ram_below);
@@ -26,6 +33,9 @@ void board_reset(Board *board);
 
 /* Tells firmware of hard disk `number` (0 to 3: master and slave of both channels); NULL: there is none. */
 void board_set_disk(Board *board, unsigned number, const AtaGeometry *geometry);
+
+/* At power-on. */
+void board_set_boot(Board *board, const BoardBoot *boot);
 
 /* True when the port is the board's. `now`: virtual time in nanoseconds. */
 bool board_port_read(Board *board, uint16_t port, unsigned size, int64_t now, uint32_t *ret_value);

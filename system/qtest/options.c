@@ -5,6 +5,8 @@
 #include "block/secret-object.h"
 #include "block/tls-object.h"
 #include "system/qemu-options.h"
+#include "system/qtest/boot.h"
+#include "system/qtest/choose.h"
 #include "system/qtest/drives.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -22,97 +24,10 @@ typedef struct Build {
     uint64_t memory;
     bool nodefaults;
     Options *globals;
+    BoardBoot boot;
     uint32_t used;    /* indexes of if=ide drives */
     unsigned unnamed; /* if=none drives without an id */
 } Build;
-
-/* Taken without effect: there is nothing here that they could change. */
-static const char *const idle_options[] = {
-    "audio",
-    "audiodev",
-    "boot",
-    "cpu",
-    "display",
-    "enable-kvm",
-    "g",
-    "k",
-    "L",
-    "msg",
-    "net",
-    "netdev",
-    "nic",
-    "no-reboot",
-    "no-shutdown",
-    "no-user-config",
-    "nographic",
-    "overcommit",
-    "parallel",
-    "rtc",
-    "run-with",
-    "sandbox",
-    "seed",
-    "serial",
-    "smp",
-    "vga",
-    "usb",
-    "action",
-    "accel",
-    "machine",
-    "M",
-    "m",
-    "qtest",
-    "qtest-log",
-    "chardev",
-    "mon",
-    "name",
-    "uuid",
-    "S",
-    "incoming",
-    "pidfile",
-    "nodefaults",
-    "global",
-    "drive",
-    "hda",
-    "hdb",
-    "hdc",
-    "hdd",
-    "cdrom",
-    "blockdev",
-    "device",
-    "object",
-    "qmp",
-    "qmp-pretty",
-    "monitor",
-    "trace",
-    "d",
-    "D",
-    "bios",
-    "no-fd-bootchk",
-    "only-migratable",
-    "compat",
-    NULL,
-};
-
-static bool is_qtest_accel(CmdItem *item)
-{
-    if (cmd_item_is(item, "accel") && cmd_item_parse(item, "accel")) {
-        return !g_strcmp0(options_get(item->parsed, "accel"), "qtest");
-    }
-    return (cmd_item_is(item, "machine") || cmd_item_is(item, "M")) && cmd_item_parse(item, "type") &&
-           !g_strcmp0(options_get(item->parsed, "accel"), "qtest");
-}
-
-bool qtest_options_wanted(const char *const *argv)
-{
-    g_autoptr(CmdLine) line = cmd_line_parse(argv, NULL);
-
-    for (guint i = 0; line && i < line->items->len; i++) {
-        if (is_qtest_accel(cmd_line_item(line, i))) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void qtest_settings_clear(QtestSettings *settings)
 {
@@ -230,7 +145,7 @@ static bool read_setting(Build *build, CmdItem *item, GError **error)
     if (!item->name[0] && item->word[0] == '-') {
         return error_set(error, "%s: invalid option", item->word);
     }
-    if (item->name[0] && !g_strv_contains(idle_options, item->name)) {
+    if (item->name[0] && !qtest_knows_option(item->name)) {
         return error_set(error, "%s: not served with -accel qtest", item->origin);
     }
     if (cmd_item_is(item, "machine") || cmd_item_is(item, "M")) {
@@ -603,7 +518,7 @@ static bool run_pass(Build *build, Pass pass, GError **error)
 
 static bool build_machine(Build *build, GError **error)
 {
-    if (!run_pass(build, PASS_SETTINGS, error)) {
+    if (!run_pass(build, PASS_SETTINGS, error) || !boot_order_read(build->line, &build->boot, error)) {
         return false;
     }
     build->machine = qtest_machine_new(build->model, build->memory, error);
@@ -652,6 +567,7 @@ QtestMachine *qtest_options_build(const char *const *argv, QtestSettings *ret_se
         qtest_settings_clear(ret_settings);
     } else {
         pc_reset(build.machine->pc); /* as at power-on: the drives were always there */
+        board_set_boot(pc_board(build.machine->pc), &build.boot);
     }
     options_unref(build.globals);
     cmd_line_free(build.line);

@@ -16,11 +16,8 @@ typedef struct QtestSettings {
     Chardev *qtest_chardev;
 } QtestSettings;
 
-/* True when `-accel qtest` or `accel=qtest` is there; argv without argv[0]. */
-bool qtest_options_wanted(const char *const *argv);
-
-/* The machine with its drives and monitors, nothing connected yet. NULL and an error that begins with the
- * option. */
+/* The machine with its drives and monitors, nothing connected yet; argv without argv[0]. NULL and an error
+ * that begins with the option. */
 QtestMachine *qtest_options_build(const char *const *argv, QtestSettings *ret_settings, GError **error);
 void qtest_settings_clear(QtestSettings *settings);
 
