@@ -124,6 +124,60 @@ def test_queue(tap, place):
         tap.ok(m.read(memory, 32 * 4096) == wanted, "32 queued reads at once")
 
 
+def test_counts(tap, place):
+    """A FIS brings 16 bits of count; commands that have 8 by the standard use them all, as on QEMU."""
+    data = random.Random(6).randbytes(512 * 512)
+    with start(place, place.image("counts.img", MIB)) as m:
+        ahci = Ahci(m)
+        source, target = m.alloc(len(data)), m.alloc(len(data))
+        m.write(source, data)
+        for read, write in ((0x20, 0x30), (0xc8, 0xca)):
+            for count, size in ((0x200, 512 * 512), (0x100, 256 * 512), (0, 256 * 512)):
+                wrote = ahci.run(write, [(source, size)], True, 8, count)
+                got = ahci.run(read, [(target, size)], False, 8, count)
+                tap.equal((wrote[0] & 0x89, got[0] & 0x89, wrote[2], got[2], m.read(target, size) == data[:size]), (0, 0, size, size, True),
+                          "%s, count %xh: %d sectors" % (CMD_NAMES[read], count, size // 512))
+                m.memset(target, size, 0)
+
+
+def test_reset_under_way(tap, place):
+    """CVE-2023-5088's kind: a write that a reset interrupts ends where it was to go, before whatever comes after the reset."""
+    disk = place.image("pending.img", MIB)
+    a, b = bytes([0xaa]) * 4096, bytes([0xbb]) * 4096
+    for how in ("controller", "port"):
+        with Machine(place, "-M", "q35", "-drive", "if=none,id=drive0,file=blkdebug::%s,format=raw,cache=writeback" % disk, "-device",
+                     "ide-hd,drive=drive0,id=hd") as m:
+            ahci = Ahci(m)
+            first, second, back = m.alloc(4096), m.alloc(4096), m.alloc(8192)
+            m.write(first, a)
+            m.write(second, b)
+            m.qmp.hmp('qemu-io drive0 "break pwritev A"')
+            ahci.prepare(0, ahci.register_fis(0x35, 64, 8), [(first, 4096)], True)
+            ahci.issue()
+            m.qmp.hmp('qemu-io drive0 "wait_break A"')
+            if how == "controller":
+                m.writel(ahci.base + 4, m.readl(ahci.base + 4) | 1)
+                m.wait(lambda: None if m.readl(ahci.base + 4) & 1 else True, "end of the reset")
+                m.writel(ahci.base + 4, 1 << 31)
+            else:
+                ahci.px(0x18, ahci.px(0x18) & ~1)
+                ahci.px(0x2c, 1)
+                ahci.px(0x2c, 0)
+            ahci.start()
+            m.wait(lambda: True if ahci.px(0x28) & 15 == 3 and not ahci.px(0x20) & 0x88 else None, "device after the reset")
+            ahci.prepare(0, ahci.register_fis(0x35, 64, 8), [(second, 4096)], True)
+            ahci.issue()
+            tap.ok(ahci.px(0x38) & 1, "a write after the reset of the %s waits for the one under way" % how)
+            m.qmp.hmp('qemu-io drive0 "resume A"')
+            tap.equal(ahci.done()[0] & 0x89, 0, "and is done")
+            ahci.run(0x25, [(back, 8192)], False, 60, 16)
+            tap.ok(m.read(back, 8192) == bytes(2048) + b + bytes(2048), "the newer data is on the disk, the rest is untouched")
+        with open(disk, "r+b") as f:
+            tap.equal(f.read(512), bytes(512), "sector 0 as well")
+            f.truncate(0)
+            f.truncate(MIB)
+
+
 def sense_of(ahci, memory):
     ahci.run(0xa0, [(memory, 18)], packet=struct.pack(">BBBBB", 3, 0, 0, 0, 18))
     sense = ahci.m.read(memory, 18)
@@ -179,7 +233,7 @@ def test_tray(tap, place):
         tap.equal(m.qmp.run("blockdev-open-tray", id="cd0", force=True), {"return": {}}, "unless forced")
 
 
-TESTS = (test_config, test_identify, test_matrix, test_errors, test_queue, test_tray)
+TESTS = (test_config, test_identify, test_matrix, test_errors, test_queue, test_counts, test_reset_under_way, test_tray)
 
 with Tap() as tap, Place() as place:
     for test in TESTS:

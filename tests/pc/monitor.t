@@ -120,7 +120,7 @@ def test_refusals(tap, place):
              (("-drive", "file=null-co://,if=virtio"), "if=virtio")]
     for args, pattern in cases:
         done = subprocess.run([place.spindle, "-display", "none", *args, "-accel", "qtest"], cwd=place.folder, timeout=20,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                              env={**os.environ, "SPINDLE_QEMU": place.path("no-qemu")}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         tap.ok(done.returncode == 1 and re.search(pattern, done.stdout), "%s is refused: %s" % (" ".join(args), pattern), done.stdout)
 
 

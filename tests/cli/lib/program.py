@@ -61,7 +61,7 @@ class Place:
 
     @staticmethod
     def program(name):
-        return name if "/" in name else os.path.join(ROOT, "build", name)
+        return name if "/" in name else os.path.join(os.environ.get("SPINDLE_BUILD") or os.path.join(ROOT, "build"), name)
 
     def processes(self):
         found = {}

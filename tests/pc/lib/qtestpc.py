@@ -19,6 +19,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.realpath(os.path.join(HERE, "..", "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "tests", "vm", "lib"))
 
+BUILD = os.environ.get("SPINDLE_BUILD") or os.path.join(ROOT, "build")
+
 BSY, DRDY, DF, DRQ, ERR = 0x80, 0x40, 0x20, 0x08, 0x01
 MAX_WAIT = 20  # s
 
@@ -34,7 +36,7 @@ class Place:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="spindle-pc-")
         self.spindle = os.path.join(self.folder, "qemu-system-x86_64")
-        os.symlink(os.path.join(ROOT, "build", "spindle"), self.spindle)
+        os.symlink(os.path.join(BUILD, "spindle"), self.spindle)
 
     def path(self, name):
         return os.path.join(self.folder, name)
