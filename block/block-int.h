@@ -9,6 +9,7 @@
 #define SPINDLE_BLOCK_BLOCK_INT_H
 
 #include "block/block.h"
+#include "block/packet.h"
 
 /* The events that Spindle's layers reach, out of QEMU's list. */
 typedef enum {
@@ -38,6 +39,13 @@ typedef struct BlockTrayOps {
     void (*lock)(BlockNode *node, bool locked);
     void (*check)(BlockNode *node);
 } BlockTrayOps;
+
+/* A drive that takes commands as they are: the functions of block/packet.h. */
+typedef struct BlockPacketOps {
+    uint32_t (*max)(const BlockNode *node);
+    void (*submit)(BlockNode *node, BlockPacket *packet); /* sets packet->abandon */
+    bool (*check_write)(const BlockNode *node, GError **error);
+} BlockPacketOps;
 
 typedef struct BlockDriver {
     const char *name;  /* `driver=` */
@@ -91,6 +99,7 @@ typedef struct BlockDriver {
 
     /* Absent: the child's. */
     const BlockTrayOps *tray;
+    const BlockPacketOps *packet;
 
     /* Bytes of storage that the image takes, or -errno. May block; any thread. Absent: the child's. */
     int64_t (*allocated)(BlockNode *node);
@@ -175,6 +184,16 @@ struct BlockJob {
     void *work[8]; /* private */
 };
 void block_job_start(BlockJob *job);
+
+/* Around something that may hang in a drive of the host. It counts as under way like a job, but
+ * block_drives_hang() knows of it. Any thread. */
+typedef enum {
+    BLOCK_DRIVE_ASKED,   /* a command, a look: by its end nothing is won or lost */
+    BLOCK_DRIVE_CLOSING, /* what was changed is put back: worth waiting for, unless the drive hangs */
+    BLOCK_DRIVE_KINDS,
+} BlockDriveWork;
+void block_drive_work_begin(BlockDriveWork kind);
+void block_drive_work_end(BlockDriveWork kind);
 
 /* Calls `func` on the loop thread, later. Any thread. */
 void block_call_on_loop(void (*func)(void *data), void *data);

@@ -130,6 +130,10 @@ void block_unref(BlockNode *node);
  * No node is usable afterwards but by opening it anew. */
 bool block_shutdown(unsigned timeout_ms);
 
+/* After block_shutdown() gave up: true when all that is left hangs in drives of the host. They may hang for
+ * as long as they like, and nothing that anybody waits for is lost with them. */
+bool block_drives_hang(void);
+
 /* Says that the owner is going to write (a hard disk, a tool): takes the image's locks for writing, so that a
  * second writer is refused here and not in the middle of its work. The first write does the same, but can
  * only fail with -EBUSY. */

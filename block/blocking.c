@@ -3,6 +3,7 @@
  * The blocking forms of block.h, and what is not I/O: size, status, locks, breakpoints.
  */
 #include "block/core.h"
+#include "block/packet.h"
 #include "util/error.h"
 #include <errno.h>
 
@@ -162,4 +163,36 @@ void block_check_tray(BlockNode *node)
     if (node) {
         node->driver->tray->check(node);
     }
+}
+
+/* The node at or below that takes packets, or NULL. */
+static BlockNode *find_packet_node(const BlockNode *node)
+{
+    while (node && !node->driver->packet) {
+        node = node->child;
+    }
+    return (BlockNode *)node;
+}
+
+uint32_t block_packet_max(const BlockNode *node)
+{
+    node = find_packet_node(node);
+    return node ? node->driver->packet->max(node) : 0;
+}
+
+void block_packet_submit(BlockNode *node, BlockPacket *packet)
+{
+    node = find_packet_node(node);
+    node->driver->packet->submit(node, packet);
+}
+
+void block_packet_abandon(BlockPacket *packet)
+{
+    packet->abandon(packet);
+}
+
+bool block_packet_check_write(const BlockNode *node, GError **error)
+{
+    node = find_packet_node(node);
+    return !node || node->driver->packet->check_write(node, error);
 }

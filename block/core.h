@@ -78,6 +78,8 @@ void node_free(BlockNode *node);
 void boundary_submit_urgent(Work *work);
 void boundary_pending_begin(void);
 void boundary_pending_done(void);
+/* How many of these are block_drive_work. Any thread. */
+void boundary_drive_work(BlockDriveWork kind, int more);
 
 /* Around each call into a driver: one at a time unless it is `parallel`. Any thread. */
 static inline void node_call_begin(BlockNode *node)

@@ -73,6 +73,7 @@ CdromDevice *cdrom_device_open(const char *filename, bool direct, uint32_t align
     device->is_mmc = device->is_cdrom && cdrom_scsi_is_mmc(fd);
     device->max_bytes = cdrom_scsi_max_bytes(fd);
     device->raw_base = UINT64_MAX;
+    device->write_fd = -1;
     find_names(device, filename);
     if (direct) {
         add_direct(device, filename, align);
@@ -90,8 +91,56 @@ void cdrom_device_unref(CdromDevice *device)
 {
     if (device && g_atomic_int_dec_and_test(&device->refs)) {
         fd_file_close(&device->file);
+        if (device->write_fd >= 0) {
+            close(device->write_fd);
+        }
         g_free(device);
     }
+}
+
+typedef struct Closer {
+    BlockJob job;
+    CdromDevice *device;
+} Closer;
+
+static void closer_run(BlockJob *job)
+{
+    cdrom_device_unref(((Closer *)job)->device);
+}
+
+static void closer_done(BlockJob *job)
+{
+    g_free(job);
+}
+
+void cdrom_device_unref_later(CdromDevice *device)
+{
+    for (gint refs = device ? g_atomic_int_get(&device->refs) : 0; refs > 1;
+         refs = g_atomic_int_get(&device->refs)) {
+        if (g_atomic_int_compare_and_exchange(&device->refs, refs, refs - 1)) {
+            return;
+        }
+    }
+    if (device) {
+        Closer *closer = g_new0(Closer, 1);
+        *closer = (Closer){{.run = closer_run, .done = closer_done}, device};
+        block_job_start(&closer->job);
+    }
+}
+
+/* By the open descriptor: its name may mean another device by now. */
+int cdrom_device_write_fd(CdromDevice *device)
+{
+    if (device->write_fd < 0) {
+        char path[64];
+        g_snprintf(path, sizeof path, "/proc/self/fd/%d", device->file.fd);
+        const int fd = block_open_fd(path, O_RDWR | O_NONBLOCK);
+        if (fd < 0) {
+            return fd;
+        }
+        device->write_fd = fd;
+    }
+    return device->write_fd;
 }
 
 bool cdrom_device_probe(const char *filename)

@@ -19,6 +19,7 @@
 typedef struct CdromDevice {
     gint refs; /* atomic */
     FdFile file;
+    int write_fd;        /* of the same device, for packets that need it: their thread's alone. -1: not yet */
     bool is_cdrom;       /* answers CDROM_GET_CAPABILITY */
     bool is_mmc;         /* … and INQUIRY by SG_IO with type 5 */
     uint32_t max_bytes;  /* of a transfer by SG_IO */
@@ -52,6 +53,11 @@ typedef struct CdromState {
 CdromDevice *cdrom_device_open(const char *filename, bool direct, uint32_t align, int *ret_error);
 CdromDevice *cdrom_device_ref(CdromDevice *device);
 void cdrom_device_unref(CdromDevice *device); /* NULL is allowed; any thread */
+/* The same without closing it here, which may wait for somebody who opens it. Loop thread. */
+void cdrom_device_unref_later(CdromDevice *device);
+
+/* A descriptor that is open for writing, made at the first call, or -errno. One thread at a time. */
+int cdrom_device_write_fd(CdromDevice *device);
 
 /* Whether a path is a drive with the CD-ROM ioctls (links are followed). */
 bool cdrom_device_probe(const char *filename);

@@ -19,8 +19,8 @@
 static size_t ask(const CdromDevice *device, const uint8_t *cdb, uint8_t cdb_bytes, uint8_t *reply,
                   size_t room)
 {
-    CdromReply result;
-    return cdrom_scsi_command(device->file.fd, cdb, cdb_bytes, reply, room, &result) == 0 ? result.bytes : 0;
+    size_t received;
+    return cdrom_scsi_command(device->file.fd, cdb, cdb_bytes, reply, room, &received) == 0 ? received : 0;
 }
 
 static bool is_cd(const CdromDevice *device)
@@ -97,11 +97,11 @@ BlockToc *cdrom_scsi_read_toc(CdromDevice *device, uint64_t *size)
 static int read_sectors(const CdromDevice *device, uint32_t lba, uint32_t sectors, uint8_t *to)
 {
     uint8_t cdb[12] = {0xbe, 0, [9] = 0xf8};
-    CdromReply reply;
+    size_t received;
     store_be32(&cdb[2], lba);
     store_be24(&cdb[6], sectors);
-    int ret = cdrom_scsi_command(device->file.fd, cdb, sizeof cdb, to, (size_t)sectors * RAW, &reply);
-    return ret == 0 && reply.bytes < (size_t)sectors * RAW ? -EIO : ret;
+    int ret = cdrom_scsi_command(device->file.fd, cdb, sizeof cdb, to, (size_t)sectors * RAW, &received);
+    return ret == 0 && received < (size_t)sectors * RAW ? -EIO : ret;
 }
 
 int cdrom_scsi_preadv_raw(const CdromDevice *device, uint64_t offset, uint64_t bytes, const struct iovec *iov,

@@ -28,49 +28,80 @@ static int error_of(unsigned key)
     }
 }
 
-/* What status and sense mean for somebody who only wants to know if it worked. */
-static int result_of(const struct sg_io_hdr *io, const uint8_t *sense)
+unsigned cdrom_scsi_sense_key(const uint8_t *sense, unsigned bytes)
 {
-    if (io->status == 0 && io->host_status == 0 && (io->driver_status & 0x0f) == 0) {
-        return 0;
-    }
-    if (io->host_status == 3) {
+    return bytes >= 3 ? (sense[0] & 0x02 ? sense[1] : sense[2]) & 0x0f : 0; /* descriptor or fixed format */
+}
+
+/* How the host's adapter fared (scsi/sg.h, the kernel's DID_ codes). */
+static int host_error(const struct sg_io_hdr *io)
+{
+    switch (io->host_status) {
+    case 0:
+        return (io->driver_status & 0x0f) == 0 || io->status ? 0 : -EIO;
+    case 1: /* no connect */
+    case 4: /* bad target */
+        return -ENODEV;
+    case 3:
         return -ETIMEDOUT;
+    default:
+        return io->status ? 0 : -EIO;
     }
-    if (io->sb_len_wr >= 3 && io->status == 0x02) {
-        const unsigned key = (sense[0] & 0x02 ? sense[1] : sense[2]) & 0x0f; /* descriptor or fixed format */
-        return error_of(key);
+}
+
+void cdrom_scsi_packet(int fd, BlockPacket *packet)
+{
+    static const int directions[] = {[BLOCK_PACKET_NONE] = SG_DXFER_NONE,
+                                     [BLOCK_PACKET_IN] = SG_DXFER_FROM_DEV,
+                                     [BLOCK_PACKET_OUT] = SG_DXFER_TO_DEV};
+    struct sg_io_hdr io = {
+        .interface_id = 'S',
+        .dxfer_direction = packet->bytes ? directions[packet->direction] : SG_DXFER_NONE,
+        .cmd_len = packet->cdb_bytes,
+        .mx_sb_len = sizeof packet->sense,
+        .dxfer_len = (unsigned)packet->bytes,
+        .dxferp = packet->data,
+        .cmdp = packet->cdb,
+        .sbp = packet->sense,
+        .timeout = packet->timeout_ms,
+    };
+    if (packet->direction == BLOCK_PACKET_IN && packet->bytes) {
+        memset(packet->data, 0, packet->bytes); /* what a short answer leaves off is nobody's old memory */
     }
-    return io->host_status == 1 ? -ENODEV : -EIO;
+    if (ioctl(fd, SG_IO, &io) < 0) {
+        packet->result = -errno;
+        return;
+    }
+    packet->result = host_error(&io);
+    packet->status = io.status;
+    packet->sense_bytes = MIN(io.sb_len_wr, sizeof packet->sense);
+    if (packet->direction == BLOCK_PACKET_IN) {
+        const bool sane = io.resid > 0 && (size_t)io.resid <= packet->bytes;
+        packet->received = packet->bytes - (sane ? (size_t)io.resid : 0);
+    }
 }
 
 int cdrom_scsi_command(int fd, const uint8_t *cdb, uint8_t cdb_bytes, void *buf, size_t bytes,
-                       CdromReply *ret_reply)
+                       size_t *ret_received)
 {
-    CdromReply reply = {0};
-    struct sg_io_hdr io = {
-        .interface_id = 'S',
-        .dxfer_direction = bytes ? SG_DXFER_FROM_DEV : SG_DXFER_NONE,
-        .cmd_len = cdb_bytes,
-        .mx_sb_len = sizeof reply.sense,
-        .dxfer_len = (unsigned)bytes,
-        .dxferp = buf,
-        .cmdp = (uint8_t *)cdb,
-        .sbp = reply.sense,
-        .timeout = TIMEOUT_MS,
+    BlockPacket packet = {
+        .cdb_bytes = cdb_bytes,
+        .direction = bytes ? BLOCK_PACKET_IN : BLOCK_PACKET_NONE,
+        .data = buf,
+        .bytes = bytes,
+        .timeout_ms = TIMEOUT_MS,
     };
-    if (bytes) {
-        memset(buf, 0, bytes); /* what a short answer leaves off is nobody's old memory */
+    memcpy(packet.cdb, cdb, cdb_bytes);
+    cdrom_scsi_packet(fd, &packet);
+    if (ret_received) {
+        *ret_received = packet.received;
     }
-    if (ioctl(fd, SG_IO, &io) < 0) {
-        return -errno;
+    if (packet.result < 0 || packet.status == 0) {
+        return packet.result;
     }
-    reply.sense_bytes = io.sb_len_wr;
-    reply.bytes = io.resid > 0 && (size_t)io.resid <= bytes ? bytes - io.resid : bytes;
-    if (ret_reply) {
-        *ret_reply = reply;
-    }
-    return result_of(&io, reply.sense);
+    return packet.status == 0x02 && packet.sense_bytes >= 3
+               ? error_of(cdrom_scsi_sense_key(packet.sense, packet.sense_bytes))
+               : -EIO;
 }
 
 bool cdrom_scsi_is_mmc(int fd)

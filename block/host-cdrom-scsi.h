@@ -6,18 +6,18 @@
 #define SPINDLE_BLOCK_HOST_CDROM_SCSI_H
 
 #include "block/host-cdrom-device.h"
+#include "block/packet.h"
 
-typedef struct CdromReply {
-    uint8_t sense[252]; /* as the drive gave it */
-    uint8_t sense_bytes;
-    size_t bytes; /* received */
-} CdromReply;
+/* Sends the packet and fills what came of it. */
+void cdrom_scsi_packet(int fd, BlockPacket *packet);
 
-/* A command that receives up to `bytes` bytes (none: a command without data). 0, or -errno: what the
- * sense of the drive means, which is in *ret_reply if that is not NULL, or why the command never got there.
- */
+/* The key in a drive's sense of either format; 0: none. */
+unsigned cdrom_scsi_sense_key(const uint8_t *sense, unsigned bytes);
+
+/* A command of ours that receives up to `bytes` bytes (none: a command without data); *ret_received may be
+ * NULL. 0, or -errno: what the drive's sense means, or why the command never got there. */
 int cdrom_scsi_command(int fd, const uint8_t *cdb, uint8_t cdb_bytes, void *buf, size_t bytes,
-                       CdromReply *ret_reply);
+                       size_t *ret_received);
 
 /* INQUIRY says that it is a CD/DVD device (type 5). */
 bool cdrom_scsi_is_mmc(int fd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "block/host-cdrom-watch.h"
+#include "block/host-cdrom-packet.h"
 #include "block/host-cdrom-poll.h"
 #include "util/log.h"
 #include "util/trace.h"
@@ -49,6 +50,8 @@ struct CdromWatch {
     CdromPoll poll;
     bool locked; /* the door, by us */
 
+    CdromPackets *packets; /* constant */
+
     /* loop thread */
     UeventListener *listener;
     char devname[64];
@@ -68,31 +71,6 @@ struct CdromWatch {
 };
 
 static void watch_kick(CdromWatch *watch, LookKind kind);
-
-typedef struct Closer {
-    BlockJob job;
-    CdromDevice *device;
-} Closer;
-
-static void closer_run(BlockJob *job)
-{
-    cdrom_device_unref(((Closer *)job)->device);
-}
-
-static void closer_done(BlockJob *job)
-{
-    g_free(job);
-}
-
-/* Lets go of a device on a worker: closing may wait for somebody who opens it. */
-static void unref_elsewhere(CdromDevice *device)
-{
-    if (device) {
-        Closer *closer = g_new0(Closer, 1);
-        *closer = (Closer){{.run = closer_run, .done = closer_done}, device};
-        block_job_start(&closer->job);
-    }
-}
 
 static CdromWatch *watch_ref(CdromWatch *watch)
 {
@@ -241,7 +219,7 @@ typedef struct News {
 static void news_free(gpointer data)
 {
     News *news = data;
-    unref_elsewhere(news->device);
+    cdrom_device_unref_later(news->device);
     block_toc_free(news->toc);
     watch_unref(news->watch);
     g_free(news);
@@ -334,6 +312,7 @@ static void look_done(BlockJob *job)
 {
     CdromWatch *watch = (CdromWatch *)((char *)job - offsetof(CdromWatch, job));
     Look *look = &watch->look;
+    block_drive_work_end(BLOCK_DRIVE_ASKED);
     watch->running = false;
     watch->tell |= look->move != MOVE_NONE;
     if (look->move != MOVE_NONE) {
@@ -351,7 +330,7 @@ static void look_done(BlockJob *job)
             look_judge(watch, look);
         }
     }
-    unref_elsewhere(g_steal_pointer(&look->device));
+    cdrom_device_unref_later(g_steal_pointer(&look->device));
     g_clear_pointer(&look->toc, block_toc_free);
     if (watch->again != LOOK_NOT || watch->lock_news || watch->move != MOVE_NONE) {
         watch_kick(watch, watch->again); /* fills watch->look anew */
@@ -381,6 +360,7 @@ static void watch_kick(CdromWatch *watch, LookKind kind)
     watch->lock_news = false;
     watch->job = (BlockJob){.run = look_run, .done = look_done};
     watch_ref(watch);
+    block_drive_work_begin(BLOCK_DRIVE_ASKED);
     block_job_start(&watch->job);
 }
 
@@ -421,6 +401,16 @@ static void watch_start(void *opaque)
     watch_unref(watch);
 }
 
+static void packets_doubt(void *opaque)
+{
+    cdrom_watch_doubt(opaque);
+}
+
+static void packets_release(void *opaque)
+{
+    watch_unref(opaque);
+}
+
 CdromWatch *cdrom_watch_new(BlockNode *node, const CdromWatchConfig *config)
 {
     CdromWatch *watch = g_new0(CdromWatch, 1);
@@ -434,6 +424,7 @@ CdromWatch *cdrom_watch_new(BlockNode *node, const CdromWatchConfig *config)
     watch->state = config->state;
     watch->node = node;
     memcpy(watch->devname, config->device->devname, sizeof watch->devname);
+    watch->packets = cdrom_packets_new(packets_doubt, watch_ref(watch), packets_release);
     pthread_mutex_init(&watch->lock, NULL);
     block_call_on_loop(watch_start, watch_ref(watch));
     return watch;
@@ -446,11 +437,13 @@ static void watch_end(void *opaque)
     uevent_unlisten(g_steal_pointer(&watch->listener));
     g_clear_handle_id(&watch->look_timer, g_source_remove);
     g_clear_handle_id(&watch->check_timer, g_source_remove);
+    g_clear_pointer(&watch->packets, cdrom_packets_unref); /* it has a reference on us */
     watch_unref(watch);
 }
 
 void cdrom_watch_stop(CdromWatch *watch)
 {
+    block_drive_work_begin(BLOCK_DRIVE_CLOSING);
     pthread_mutex_lock(&watch->lock);
     CdromDevice *device = g_steal_pointer(&watch->device);
     CdromPoll poll = watch->poll;
@@ -464,6 +457,7 @@ void cdrom_watch_stop(CdromWatch *watch)
     }
     cdrom_device_unref(device);
     block_call_on_loop(watch_end, watch);
+    block_drive_work_end(BLOCK_DRIVE_CLOSING);
 }
 
 static void doubt(void *opaque)
@@ -517,4 +511,18 @@ void cdrom_watch_check(CdromWatch *watch)
         g_get_monotonic_time() - watch->looked >= CHECK_US) {
         watch_kick(watch, LOOK_GLANCE);
     }
+}
+
+uint32_t cdrom_watch_packet_max(CdromWatch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    const CdromDevice *device = watch->device;
+    const uint32_t max = device && device->is_mmc ? device->max_bytes : 0;
+    pthread_mutex_unlock(&watch->lock);
+    return max;
+}
+
+void cdrom_watch_packet(CdromWatch *watch, BlockPacket *packet)
+{
+    cdrom_packets_submit(watch->packets, packet, cdrom_watch_device(watch));
 }

@@ -17,6 +17,7 @@
 #define SPINDLE_BLOCK_HOST_CDROM_WATCH_H
 
 #include "block/host-cdrom-device.h"
+#include "block/packet.h"
 #include "block/block-int.h"
 
 typedef struct CdromWatch CdromWatch;
@@ -45,5 +46,9 @@ BlockTray cdrom_watch_tray(const CdromWatch *watch);
 void cdrom_watch_move_tray(CdromWatch *watch, bool open);
 void cdrom_watch_lock(CdromWatch *watch, bool locked);
 void cdrom_watch_check(CdromWatch *watch);
+
+/* The functions of block/packet.h. */
+uint32_t cdrom_watch_packet_max(CdromWatch *watch);
+void cdrom_watch_packet(CdromWatch *watch, BlockPacket *packet);
 
 #endif

@@ -12,6 +12,8 @@
 #include "block/host-cdrom-watch.h"
 #include "util/error.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #define CHECK_SECONDS     3
 #define CHECK_SECONDS_MAX 3600
@@ -142,6 +144,29 @@ static const BlockTrayOps host_cdrom_tray_ops = {
     .check = host_cdrom_check_tray,
 };
 
+static uint32_t host_cdrom_packet_max(const BlockNode *node)
+{
+    return cdrom_watch_packet_max(node_watch(node));
+}
+
+static void host_cdrom_packet_submit(BlockNode *node, BlockPacket *packet)
+{
+    cdrom_watch_packet(node_watch(node), packet);
+}
+
+/* By the path's permissions: opening it may take as long as the drive likes. */
+static bool host_cdrom_packet_check_write(const BlockNode *node, GError **error)
+{
+    return faccessat(AT_FDCWD, node->filename, R_OK | W_OK, AT_EACCESS) == 0 ||
+           error_set_errno(error, errno, "Could not open '%s' for writing", node->filename);
+}
+
+static const BlockPacketOps host_cdrom_packet_ops = {
+    .max = host_cdrom_packet_max,
+    .submit = host_cdrom_packet_submit,
+    .check_write = host_cdrom_packet_check_write,
+};
+
 static const char *const host_cdrom_protocols[] = {"host_cdrom", NULL};
 
 const BlockDriver block_driver_host_cdrom = {
@@ -154,4 +179,5 @@ const BlockDriver block_driver_host_cdrom = {
     .preadv = host_cdrom_preadv,
     .read_now = host_cdrom_read_now,
     .tray = &host_cdrom_tray_ops,
+    .packet = &host_cdrom_packet_ops,
 };

@@ -32,6 +32,18 @@ void block_job_start(BlockJob *job)
     boundary_submit_urgent(work);
 }
 
+void block_drive_work_begin(BlockDriveWork kind)
+{
+    boundary_pending_begin();
+    boundary_drive_work(kind, 1);
+}
+
+void block_drive_work_end(BlockDriveWork kind)
+{
+    boundary_drive_work(kind, -1);
+    boundary_pending_done();
+}
+
 typedef struct LoopCall {
     void (*func)(void *data);
     void *data;

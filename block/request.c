@@ -42,7 +42,8 @@ static struct {
     guint interrupt_timer;
     unsigned running, running_background;
     bool delivering;
-    gint pending; /* atomic: requests, opens and closes that are not done */
+    gint pending;                       /* atomic: requests, opens and closes that are not done */
+    gint drive_work[BLOCK_DRIVE_KINDS]; /* atomic: of these, what may hang in a drive of the host */
 } boundary;
 
 G_STATIC_ASSERT(sizeof(Work) <= sizeof(((BlockRequest *)0)->priv.work));
@@ -78,6 +79,11 @@ void boundary_pending_begin(void)
 void boundary_pending_done(void)
 {
     g_atomic_int_add(&boundary.pending, -1);
+}
+
+void boundary_drive_work(BlockDriveWork kind, int more)
+{
+    g_atomic_int_add(&boundary.drive_work[kind], more);
 }
 
 /* Hands the request back to its owner, who may free it. */
@@ -417,6 +423,27 @@ static gboolean shutdown_tick(gpointer opaque)
         }
     }
     return G_SOURCE_CONTINUE;
+}
+
+/* Reads of a drive's medium that nobody waits for. */
+static int hanging_reads(void)
+{
+    int reads = 0;
+    for (GList *l = boundary.abandoned.head; l; l = l->next) {
+        const BlockNode *node = ((BlockRequest *)l->data)->priv.held;
+        while (node->child) {
+            node = node->child;
+        }
+        reads += node->info.removable;
+    }
+    return reads;
+}
+
+bool block_drives_hang(void)
+{
+    const int hanging = hanging_reads() + g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_ASKED]);
+    const int closing = g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_CLOSING]);
+    return hanging > 0 && g_atomic_int_get(&boundary.pending) <= hanging + closing;
 }
 
 bool block_shutdown(unsigned timeout_ms)

@@ -58,6 +58,7 @@ static const char help_text[] =
     "\n"
     "  --device ide-cd[,drive=<node-name>][,bus=<controller>.<bus>][,unit=<unit>][,id=<id>]\n"
     "           [,serial=<text>][,model=<text>][,ver=<text>][,wwn=<number>]\n"
+    "           [,passthrough=off|safe|burn]\n"
     "                         add a CD/DVD drive; without `drive` it is empty. QEMU's other\n"
     "                         properties of ide-cd are taken and need not be set\n"
     "  --device ide-hd,drive=<node-name>[,...][,write-cache=on|off][,werror=<action>]\n"

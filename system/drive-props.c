@@ -15,7 +15,7 @@
         "physical_block_size", "rerror", "serial", "share-rw", "stats-intervals", "unit", "ver", "werror",   \
         "win2k-install-hack", "write-cache", "wwn"
 
-static const char *const cd_props[] = {COMMON_PROPS, NULL};
+static const char *const cd_props[] = {COMMON_PROPS, "passthrough", NULL};
 static const char *const hd_props[] = {COMMON_PROPS, "bios-chs-trans", "cyls",          "heads", "lcyls",
                                        "lheads",     "lsecs",          "rotation_rate", "secs",  NULL};
 
@@ -207,12 +207,17 @@ static bool parse_hd(Options *options, DriveProps *props, GError **error)
 }
 
 /* Errors go to the guest, whatever the policy says: say so where that is not what was asked for. */
-static bool parse_cd(Options *options, const DriveProps *props, GError **error)
+static bool parse_cd(Options *options, DriveProps *props, GError **error)
 {
+    static const char *const policies[] = {"off", "safe", "burn", NULL}; /* as MmcPassthrough */
     static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
-    int cache;
+    int cache, policy;
     bool share;
 
+    if (!options_get_enum(options, "passthrough", policies, MMC_PASSTHROUGH_SAFE, &policy, error)) {
+        return false;
+    }
+    props->passthrough = (MmcPassthrough)policy;
     if (props->rerror == DRIVE_ON_ERROR_IGNORE || props->rerror == DRIVE_ON_ERROR_STOP) {
         log_warn("rerror=%s is not supported for a drive of Spindle's: read errors are reported to the guest",
                  options_get(options, "rerror"));

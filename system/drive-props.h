@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include "hw/block/mmc.h"
 #include "util/options.h"
 
 typedef enum { DRIVE_CD, DRIVE_HD } DriveModel;
@@ -36,6 +37,7 @@ typedef struct DriveProps {
     uint64_t wwn;                                          /* 0: none */
     int unit;                                              /* -1: not given */
     DriveOnError rerror, werror;
+    MmcPassthrough passthrough; /* ide-cd's, and Spindle's own */
     /* The rest is ide-hd's. */
     uint32_t cyls, heads, secs; /* 0: not given */
     DriveTranslation translation;

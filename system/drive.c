@@ -5,6 +5,7 @@
  * whoever can stop the machine has done so and says so: then until it runs again.
  */
 #include "system/drive.h"
+#include "block/packet.h"
 #include "hw/block/hard-disk.h"
 #include "hw/block/mmc.h"
 #include "hw/ide/ata-disk.h"
@@ -79,9 +80,21 @@ void drive_set_stopped(Drive *drive, bool stopped)
 static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *identity, BlockNode *node,
                     GError **error)
 {
-    MmcDriveConfig config = {
-        .id = props->id, .revision = props->ver, .serial = props->serial, .read_ahead = true};
+    MmcDriveConfig config = {.id = props->id,
+                             .revision = props->ver,
+                             .serial = props->serial,
+                             .read_ahead = true,
+                             .passthrough = props->passthrough};
 
+    if (node && props->passthrough == MMC_PASSTHROUGH_BURN) {
+        if (!block_packet_check_write(node, error)) {
+            g_prefix_error(error, "passthrough=burn: ");
+            return false;
+        }
+        if (block_packet_max(node) == 0) {
+            log_warn("passthrough=burn has no effect: '%s' is no CD/DVD drive of the host", block_name(node));
+        }
+    }
     drive->mmc = mmc_drive_new(&config);
     drive->device = atapi_new(drive->mmc, identity);
     return !node || mmc_drive_insert(drive->mmc, node, false, error);

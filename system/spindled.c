@@ -24,7 +24,8 @@
 #include "util/log.h"
 #include "util/trace.h"
 
-#define CLOSE_TIMEOUT_MS 3000 /* for nodes whose source hangs, at the end */
+#define DRIVE_TIMEOUT_MS 50   /* for a drive of the host that hangs, at the end */
+#define CLOSE_TIMEOUT_MS 3000 /* for other nodes whose source hangs */
 #define MACHINE_TIMEOUT  10   /* seconds that the emulator has to end when it is asked to */
 
 typedef struct Daemon {
@@ -263,7 +264,7 @@ static void clean_up(Daemon *daemon)
     g_clear_pointer(&daemon->machine, machine_free);
     g_clear_pointer(&daemon->pidfile, pidfile_free);
     g_clear_pointer(&daemon->lifeline, lifeline_free);
-    if (!block_shutdown(CLOSE_TIMEOUT_MS)) {
+    if (!block_shutdown(DRIVE_TIMEOUT_MS) && (block_drives_hang() || !block_shutdown(CLOSE_TIMEOUT_MS))) {
         /* A source hangs in the kernel. What a guest was told to be written is the kernel's or the source's.
          */
         _exit(0);

@@ -4,6 +4,7 @@
  */
 #include "block/toc.h"
 #include "hw/block/mmc-int.h"
+#include "hw/block/mmc-pass.h"
 #include "hw/block/mmc-transfer.h"
 #include "util/error.h"
 #include "util/trace.h"
@@ -22,6 +23,8 @@ MmcDrive *mmc_drive_new(const MmcDriveConfig *config)
     drive->replies = buffer_pool_new(MMC_REPLY_ROOM, BUFFER_ALIGN, 2);
     drive->power = 1;
     tray_init(&drive->tray);
+    drive->passthrough = config->passthrough;
+    drive->write.block = SECTOR_USER;
     drive->no_power_on = config->no_power_on;
     if (drive->no_power_on) {
         drive->tray.power_on_pending = false;
@@ -66,6 +69,7 @@ void mmc_drive_free(MmcDrive *drive)
     set_node(drive, NULL);
     disc_unref(drive->disc);
     buffer_pool_free(drive->replies);
+    g_clear_pointer(&drive->write.cues, g_array_unref);
     g_free(drive->id);
     g_free(drive->vendor);
     g_free(drive->product);
@@ -135,7 +139,8 @@ static MmcCommand *find_stale(const MmcDrive *drive)
 {
     for (GList *link = drive->commands.head; link; link = link->next) {
         MmcCommand *command = link->data;
-        if (command->state == MMC_BUSY && !command->running && mmc_transfer_is_stale(command)) {
+        if (command->state == MMC_BUSY && !command->running &&
+            (mmc_transfer_is_stale(command) || mmc_pass_is_stale(command))) {
             return command;
         }
     }
@@ -149,6 +154,7 @@ void mmc_drive_medium_changed(MmcDrive *drive)
     MmcCommand *command;
     source_drop(drive->source);
     drive->position = 0;
+    drive->media++;
     while ((command = find_stale(drive))) {
         mmc_command_continue(command);
     }
@@ -250,6 +256,8 @@ static void node_event(BlockNode *node, BlockEvent event, void *opaque)
     }
     if (disc || drive->disc) {
         set_disc(drive, disc, true);
+    } else if (event == BLOCK_EVENT_GONE) { /* blank discs are none to us */
+        mmc_drive_medium_changed(drive);
     }
     if (host == BLOCK_TRAY_CLOSED) { /* … and comes with it */
         follow_tray(drive, host);

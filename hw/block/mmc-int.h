@@ -9,6 +9,7 @@
 #ifndef SPINDLE_HW_BLOCK_MMC_INT_H
 #define SPINDLE_HW_BLOCK_MMC_INT_H
 
+#include "block/packet.h"
 #include "hw/block/disc.h"
 #include "hw/block/mmc.h"
 #include "hw/block/sense.h"
@@ -57,6 +58,19 @@ typedef struct MmcModePages {
     uint32_t block_length; /* of READ(10) and READ CAPACITY: 2048, or what MODE SELECT chose */
 } MmcModePages;
 
+/* From this address on a block that the guest writes has so many bytes. */
+typedef struct MmcCue {
+    int32_t start; /* LBA */
+    uint32_t bytes;
+} MmcCue;
+
+/* What the drive of the host was told about the blocks to be written: mmc-pass-write.c. */
+typedef struct MmcWrite {
+    uint16_t block; /* bytes */
+    bool by_cues;
+    GArray *cues; /* of MmcCue, NULL: none */
+} MmcWrite;
+
 struct MmcDrive {
     char *id, *vendor, *product, *revision, *serial;
     BlockNode *node; /* what was inserted; may be without a medium if it is removable */
@@ -70,7 +84,10 @@ struct MmcDrive {
     MmcModePages mode;
     Source *source;
     BufferPool *replies;
-    GQueue commands;   /* those started and not complete */
+    GQueue commands; /* those started and not complete */
+    MmcPassthrough passthrough;
+    MmcWrite write;
+    unsigned media;    /* counts the changes of the medium */
     uint32_t position; /* LBA last read or sought */
     uint32_t speed;    /* kB/s chosen, 0: the most that the medium allows */
     uint8_t power;     /* START STOP UNIT's power condition: 1 active, 2 idle, 3 standby */
@@ -104,6 +121,31 @@ typedef struct MmcRead {
     uint64_t chunk_sectors; /* … by reads of at most so many */
 } MmcRead;
 
+/* Whether a command goes to the drive of the host. */
+typedef enum {
+    MMC_PASS_OWN,   /* no: it is Spindle's, or nobody's */
+    MMC_PASS_DRIVE, /* yes, and what it says holds */
+    MMC_PASS_FIRST, /* yes; where it refuses, Spindle answers */
+    MMC_PASS_DENY,  /* nobody's */
+} MmcPassHow;
+
+typedef struct MmcPassRow MmcPassRow;
+typedef struct MmcPassRequest MmcPassRequest;
+
+/* A passed command's progress: mmc-pass.c. */
+typedef struct MmcPass {
+    MmcPassHow how;
+    const MmcPassRow *row;      /* NULL: OWN */
+    MmcPassRequest *request;    /* the part under way, or being taken by the transport */
+    bool begun, waits;          /* waits: the drive has it */
+    bool cut;                   /* asked for less than the guest allows */
+    unsigned media;             /* drive->media at the start */
+    uint32_t bytes;             /* of a command that is not split */
+    uint32_t blocks, sent;      /* of one that is */
+    uint32_t block_bytes, most; /* blocks in a part, at most */
+    MmcSense after;             /* recovered errors are told behind the data */
+} MmcPass;
+
 struct MmcCommand {
     MmcDrive *drive;
     const MmcTransport *transport;
@@ -120,6 +162,7 @@ struct MmcCommand {
     Buffer *reply_buffer;
     uint8_t param[MMC_PARAM_MAX];
     size_t want, got;
+    MmcPass pass;
     MmcRead read;
     GList link;
 };
@@ -145,7 +188,8 @@ void mmc_reply_begin(MmcCommand *command, Reply *reply, size_t room);
 /* Gives the guest min(built, allocation length) bytes, then GOOD. */
 MmcStep mmc_reply_end(MmcCommand *command, const Reply *reply, uint64_t allocation);
 
-/* Asks for `len` bytes (1 to MMC_PARAM_MAX) of parameter data; `then` runs with param and got set. */
+/* Asks for `len` bytes (1 to MMC_PARAM_MAX) of parameter data; `then` runs with param and got set. Of a
+ * passed command they go into its request's buffer. */
 MmcStep mmc_want(MmcCommand *command, size_t len, MmcHandler then);
 
 /* The medium or the tray changed: reads of the old disc end with what a new command would get. */

@@ -166,7 +166,7 @@ static bool give_directly(MmcCommand *command)
     return true;
 }
 
-static MmcSense stale_sense(MmcDrive *drive)
+MmcSense mmc_transfer_stale_sense(MmcDrive *drive)
 {
     MmcSense sense;
     return tray_check_ready(&drive->tray, &sense) ? SENSE_MEDIUM_CHANGED : sense;
@@ -200,7 +200,7 @@ static MmcStep transfer_step(MmcCommand *command)
     MmcRead *read = &command->read;
     MmcSense sense;
     if (mmc_transfer_is_stale(command)) {
-        return mmc_fail(command, stale_sense(command->drive));
+        return mmc_fail(command, mmc_transfer_stale_sense(command->drive));
     }
     if (read->shown > 0) {
         advance(read);

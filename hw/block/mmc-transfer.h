@@ -14,6 +14,9 @@ MmcStep mmc_transfer_begin(MmcCommand *command, uint64_t lba, uint64_t sectors);
 /* The command reads from a disc that is no longer the one in reach; its next step ends it. */
 bool mmc_transfer_is_stale(const MmcCommand *command);
 
+/* What a command ends with whose medium is another, or gone. */
+MmcSense mmc_transfer_stale_sense(MmcDrive *drive);
+
 /* Lets go of reads under way. */
 void mmc_transfer_clear(MmcRead *read);
 

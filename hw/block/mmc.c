@@ -12,6 +12,7 @@
  */
 #include <string.h>
 #include "hw/block/mmc-int.h"
+#include "hw/block/mmc-pass.h"
 #include "hw/block/mmc-transfer.h"
 #include "util/error.h"
 #include "util/trace.h"
@@ -25,6 +26,14 @@ MmcCommand *mmc_command_new(MmcDrive *drive, const uint8_t *cdb, const MmcTransp
     command->link.data = command;
     memcpy(command->cdb, cdb, MMC_CDB_SIZE);
     command->op = mmc_op_find(cdb[0]);
+    command->pass.how = mmc_pass_choose(drive, cdb, &command->pass.row);
+    if (command->pass.how == MMC_PASS_DENY) {
+        command->op = NULL;
+    }
+    if (command->pass.how == MMC_PASS_DENY || command->pass.how == MMC_PASS_OWN) {
+        command->pass.how = MMC_PASS_OWN;
+        command->pass.row = NULL;
+    }
     return command;
 }
 
@@ -35,17 +44,23 @@ void *mmc_command_opaque(const MmcCommand *command)
 
 MmcDirection mmc_command_direction(const MmcCommand *command)
 {
-    return command->op ? command->op->direction : MMC_DATA_NONE;
+    return command->pass.row ? command->pass.row->direction
+           : command->op     ? command->op->direction
+                             : MMC_DATA_NONE;
 }
 
 uint64_t mmc_command_length(const MmcCommand *command)
 {
+    if (command->pass.row) {
+        return mmc_pass_length(command);
+    }
     return command->op && command->op->length ? command->op->length(command->drive, command->cdb) : 0;
 }
 
 static void command_destroy(MmcCommand *command)
 {
     mmc_transfer_clear(&command->read);
+    mmc_pass_clear(command);
     buffer_unref(command->reply_buffer);
     g_free(command);
 }
@@ -71,15 +86,21 @@ void mmc_command_abandon(MmcCommand *command)
     command->state = MMC_COMPLETE;
     command->abandoned = true;
     mmc_transfer_clear(&command->read);
+    mmc_pass_clear(command);
     if (!command->running) {
         command_destroy(command);
     }
 }
 
+static unsigned command_gates(const MmcCommand *command)
+{
+    return command->pass.row ? command->pass.row->gates : command->op ? command->op->gates : 0;
+}
+
 static MmcStep gates_step(MmcCommand *command)
 {
     MmcDrive *drive = command->drive;
-    const unsigned gates = command->op ? command->op->gates : 0;
+    const unsigned gates = command_gates(command);
     MmcSense sense;
     if (!(gates & MMC_KEEP_SENSE)) {
         drive->sense = SENSE_GOOD;
@@ -90,13 +111,13 @@ static MmcStep gates_step(MmcCommand *command)
     if (!(gates & MMC_PASS_ATTENTION) && tray_take_attention(&drive->tray, &sense)) {
         return mmc_fail(command, sense);
     }
-    if (!command->op) {
+    if (!command->op && !command->pass.row) {
         return mmc_fail(command, SENSE_INVALID_OPCODE);
     }
-    if (gates & MMC_NEED_MEDIUM && !tray_check_ready(&drive->tray, &sense)) {
+    if (gates & MMC_NEED_MEDIUM && !mmc_pass_is_drives(command) && !tray_check_ready(&drive->tray, &sense)) {
         return mmc_fail(command, sense);
     }
-    command->step = command->op->handler;
+    command->step = command->pass.row ? mmc_pass_begin : command->op->handler;
     return MMC_STEP_AGAIN;
 }
 
@@ -107,7 +128,7 @@ static const char *drive_name(const MmcDrive *drive)
 
 static const char *op_name(const MmcCommand *command)
 {
-    return command->op ? command->op->name : "unknown";
+    return command->pass.row ? command->pass.row->name : command->op ? command->op->name : "unknown";
 }
 
 static void complete(MmcCommand *command)
@@ -118,6 +139,7 @@ static void complete(MmcCommand *command)
     command_unlink(command);
     command->state = MMC_COMPLETE;
     mmc_transfer_clear(&command->read);
+    mmc_pass_clear(command);
     if (command->sense.key) {
         drive->sense = command->sense;
     }
@@ -187,7 +209,8 @@ void mmc_command_data_out(MmcCommand *command, const uint8_t *data, size_t len)
 {
     if (command->state == MMC_DATA_WANTED) {
         command->got = MIN(len, command->want);
-        memcpy(command->param, data, command->got);
+        uint8_t *to = command->pass.request ? mmc_pass_data(command) : command->param;
+        memcpy(to, data, command->got);
         command->state = MMC_BUSY;
         mmc_command_continue(command);
     }

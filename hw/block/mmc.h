@@ -29,6 +29,8 @@ typedef struct MmcSense {
     uint8_t key, asc, ascq;
     bool info_valid;
     uint32_t info;
+    bool raw; /* a drive of the host said it, all in `bytes`, fixed format */
+    uint8_t bytes[MMC_SENSE_SIZE];
 } MmcSense;
 
 typedef struct MmcTransport {
@@ -49,6 +51,9 @@ typedef struct MmcTransport {
 
 typedef enum { MMC_DATA_NONE, MMC_DATA_IN, MMC_DATA_OUT } MmcDirection;
 
+/* Which of the guest's commands go to the drive of the host that the medium lies in (docs/drive.rst). */
+typedef enum { MMC_PASSTHROUGH_OFF, MMC_PASSTHROUGH_SAFE, MMC_PASSTHROUGH_BURN } MmcPassthrough;
+
 /* What the drive is told at creation; strings are copied. */
 typedef struct MmcDriveConfig {
     const char *id;       /* device id for messages and events, may be NULL */
@@ -57,7 +62,8 @@ typedef struct MmcDriveConfig {
     const char *revision; /* 4; NULL: "1.0" */
     const char *serial;   /* NULL: derived from id */
     bool read_ahead;      /* keep a sequential reader's next span in memory */
-    bool no_power_on;     /* power-on and hard reset raise no attention (29/00): as if firmware had taken it,
+    MmcPassthrough passthrough;
+    bool no_power_on; /* power-on and hard reset raise no attention (29/00): as if firmware had taken it,
                              for machines that have none */
 } MmcDriveConfig;
 

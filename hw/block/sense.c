@@ -58,6 +58,10 @@ MmcSense sense_from_errno(int errnum, uint32_t lba)
 
 void mmc_sense_encode(const MmcSense *sense, uint8_t out[MMC_SENSE_SIZE])
 {
+    if (sense->raw) {
+        memcpy(out, sense->bytes, MMC_SENSE_SIZE);
+        return;
+    }
     memset(out, 0, MMC_SENSE_SIZE);
     out[0] = 0x70; /* current, fixed format */
     if (sense->info_valid) {

@@ -9,13 +9,15 @@
 #include "hw/block/mmc.h"
 
 #define SENSE_KEY_NOT_READY       0x02
+#define SENSE_KEY_RECOVERED       0x01
 #define SENSE_KEY_MEDIUM_ERROR    0x03
 #define SENSE_KEY_HARDWARE_ERROR  0x04
 #define SENSE_KEY_ILLEGAL_REQUEST 0x05
 #define SENSE_KEY_UNIT_ATTENTION  0x06
+#define SENSE_KEY_DATA_PROTECT    0x07
 #define SENSE_KEY_ABORTED_COMMAND 0x0b
 
-#define SENSE(key, asc, ascq) ((MmcSense){(key), (asc), (ascq), false, 0})
+#define SENSE(k, c, q) ((MmcSense){.key = (k), .asc = (c), .ascq = (q)})
 
 #define SENSE_GOOD                SENSE(0, 0, 0)
 #define SENSE_BECOMING_READY      SENSE(SENSE_KEY_NOT_READY, 0x04, 0x01)
@@ -36,7 +38,10 @@
 #define SENSE_ILLEGAL_TRACK_MODE  SENSE(SENSE_KEY_ILLEGAL_REQUEST, 0x64, 0x00)
 #define SENSE_MEDIUM_CHANGED      SENSE(SENSE_KEY_UNIT_ATTENTION, 0x28, 0x00)
 #define SENSE_POWER_ON            SENSE(SENSE_KEY_UNIT_ATTENTION, 0x29, 0x00)
+#define SENSE_WRITE_PROTECTED     SENSE(SENSE_KEY_DATA_PROTECT, 0x27, 0x00)
 #define SENSE_ABORTED             SENSE(SENSE_KEY_ABORTED_COMMAND, 0x00, 0x00)
+#define SENSE_PASS_FAILED         SENSE(SENSE_KEY_ABORTED_COMMAND, 0x08, 0x00) /* on the way to a host's drive */
+#define SENSE_COMM_TIMEOUT        SENSE(SENSE_KEY_ABORTED_COMMAND, 0x08, 0x01)
 
 /* A failed read at `lba`; errnum is a negative errno. Medium errors carry the LBA as information. */
 MmcSense sense_from_errno(int errnum, uint32_t lba);

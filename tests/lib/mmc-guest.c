@@ -20,15 +20,14 @@ static void on_moved(MmcDrive *drive, bool open, void *opaque)
     guest->moved_open = open;
 }
 
-void mmc_guest_setup_raw(MmcGuest *guest, const char *node_options, bool read_ahead)
+static void setup(MmcGuest *guest, const char *node_options, const MmcDriveConfig *config)
 {
-    const MmcDriveConfig config = {.id = "cd0", .serial = "QM00001", .read_ahead = read_ahead};
     g_autoptr(GError) error = NULL;
     memset(guest, 0, sizeof *guest);
     guest->data = g_byte_array_new();
     guest->memory = g_malloc(BUFFER_MAX);
     guest->piece = 4096;
-    guest->drive = mmc_drive_new(&config);
+    guest->drive = mmc_drive_new(config);
     mmc_drive_on_tray_moved(guest->drive, on_moved, guest);
     if (node_options) {
         guest->node = mmc_guest_open(node_options);
@@ -37,9 +36,21 @@ void mmc_guest_setup_raw(MmcGuest *guest, const char *node_options, bool read_ah
     }
 }
 
+void mmc_guest_setup_raw(MmcGuest *guest, const char *node_options, bool read_ahead)
+{
+    const MmcDriveConfig config = {.id = "cd0", .serial = "QM00001", .read_ahead = read_ahead};
+    setup(guest, node_options, &config);
+}
+
 void mmc_guest_setup(MmcGuest *guest, const char *node_options)
 {
-    mmc_guest_setup_raw(guest, node_options, false);
+    mmc_guest_setup_pass(guest, node_options, MMC_PASSTHROUGH_OFF);
+}
+
+void mmc_guest_setup_pass(MmcGuest *guest, const char *node_options, MmcPassthrough passthrough)
+{
+    const MmcDriveConfig config = {.id = "cd0", .serial = "QM00001", .passthrough = passthrough};
+    setup(guest, node_options, &config);
     g_assert_cmphex(mmc_guest_run(guest, CDB(0x00)), ==, 0x062900);
     g_assert_cmphex(mmc_guest_request_sense(guest), ==, 0x062900);
 }
@@ -64,11 +75,19 @@ static gboolean resume_later(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
+/* What the drive wants next; a guest that has less gives what it has. */
+static void give(MmcGuest *guest)
+{
+    const size_t at = guest->given, len = MIN(guest->wanted, guest->out_len - at);
+    guest->given += len;
+    mmc_command_data_out(guest->command, guest->out + at, len);
+}
+
 static gboolean give_later(gpointer opaque)
 {
     MmcGuest *guest = opaque;
     if (guest->command) {
-        mmc_command_data_out(guest->command, guest->out, guest->out_len);
+        give(guest);
     }
     return G_SOURCE_REMOVE;
 }
@@ -106,7 +125,7 @@ static void on_data_out(MmcCommand *command, size_t len)
     if (guest->later) {
         g_idle_add(give_later, guest);
     } else {
-        mmc_command_data_out(command, guest->out, guest->out_len);
+        give(guest);
     }
 }
 
@@ -147,7 +166,7 @@ void mmc_guest_start(MmcGuest *guest, const uint8_t *cdb, size_t len)
     g_byte_array_set_size(guest->data, 0);
     guest->chunks = guest->ends = guest->direct = 0;
     guest->sense = SENSE(0xff, 0xff, 0xff);
-    guest->wanted = 0;
+    guest->wanted = guest->given = 0;
     guest->command = mmc_command_new(guest->drive, padded, &transport, guest);
     mmc_command_start(guest->command);
 }

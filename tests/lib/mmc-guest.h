@@ -17,8 +17,8 @@ typedef struct MmcGuest {
     MmcSense sense;   /* of the last command */
     unsigned chunks, ends;
     MmcCommand *command; /* under way */
-    const uint8_t *out;  /* parameter data to give */
-    size_t out_len, wanted;
+    const uint8_t *out;  /* data to give */
+    size_t out_len, wanted, given;
     bool hold;       /* data is taken and more not asked for, until mmc_guest_resume() */
     bool mapped;     /* its memory may be written to directly, in pieces… */
     size_t piece;    /* … of so many bytes */
@@ -33,6 +33,8 @@ typedef struct MmcGuest {
 void mmc_guest_setup(MmcGuest *guest, const char *node_options);
 /* Also says if the drive reads ahead, and leaves the power-on attention. */
 void mmc_guest_setup_raw(MmcGuest *guest, const char *node_options, bool read_ahead);
+/* Attentions are taken already; commands may go to the drive of the host. */
+void mmc_guest_setup_pass(MmcGuest *guest, const char *node_options, MmcPassthrough passthrough);
 void mmc_guest_teardown(MmcGuest *guest);
 
 /* Opens a node; must succeed. */

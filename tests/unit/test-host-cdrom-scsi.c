@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A drive of the host as it answers MMC commands: this program's ioctl() takes the place of the C library's
- * and plays the drive on a loop device, which holds the user data. Tables of contents, whole sectors, sense,
- * tray and lock. Needs root.
+ * A drive of the host as it answers MMC commands (tests/lib/fake-sg.h). Tables of contents, whole sectors,
+ * sense, tray and lock. Needs root.
  */
 #include "block/host-cdrom-toc.h"
+#include "tests/lib/fake-sg.h"
 #include "tests/lib/loop-device.h"
 #include "tests/lib/mmc-guest.h"
 #include "tests/unit/block-test.h"
 #include "util/bytes.h"
 #include <errno.h>
 #include <linux/cdrom.h>
-#include <linux/fs.h>
-#include <scsi/sg.h>
-#include <stdarg.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define RAW 2352
 
@@ -25,17 +19,14 @@ typedef struct Sense {
     uint8_t key, asc, ascq;
 } Sense;
 
-/* The drive. Written while nothing is under way. */
+/* What it holds. Written while nothing is under way. */
 static struct {
-    bool on;
-    int status;         /* CDS_… */
     const uint8_t *toc; /* full TOC */
     size_t toc_bytes;
-    unsigned max_sectors; /* of 512 bytes */
-    Sense raw;            /* READ CD ends with this… */
-    uint32_t raw_lba;     /* … if it reaches this */
-    int eject_errno, prevent_errno;
-    gint ejects, closes, starts, prevents, allows, lockdoors, raws, too_large; /* atomic */
+    Sense raw;        /* READ CD ends with this… */
+    uint32_t raw_lba; /* … if it reaches this */
+    int prevent_errno;
+    gint starts, prevents, allows, raws; /* atomic */
 } drive;
 
 static uint8_t raw_byte(uint32_t lba, unsigned i)
@@ -45,21 +36,7 @@ static uint8_t raw_byte(uint32_t lba, unsigned i)
 
 static int check_condition(struct sg_io_hdr *io, Sense sense)
 {
-    const uint8_t fixed[18] = {0x70, 0, sense.key, 0, 0, 0, 0, 10, 0, 0, 0, 0, sense.asc, sense.ascq};
-    memcpy(io->sbp, fixed, MIN(sizeof fixed, io->mx_sb_len));
-    io->sb_len_wr = sizeof fixed;
-    io->status = 2;
-    io->driver_status = 8;
-    io->resid = (int)io->dxfer_len;
-    return 0;
-}
-
-static int answer(struct sg_io_hdr *io, const void *data, size_t bytes)
-{
-    const size_t given = MIN(bytes, io->dxfer_len);
-    memcpy(io->dxferp, data, given);
-    io->resid = (int)(io->dxfer_len - given);
-    return 0;
+    return fake_sg_check(io, sense.key, sense.asc, sense.ascq);
 }
 
 static int read_cd(struct sg_io_hdr *io)
@@ -68,9 +45,6 @@ static int read_cd(struct sg_io_hdr *io)
     uint8_t *to = io->dxferp;
     g_atomic_int_inc(&drive.raws);
     g_assert_cmpuint(io->dxfer_len, ==, count * RAW);
-    if (io->dxfer_len > drive.max_sectors * 512) {
-        g_atomic_int_inc(&drive.too_large);
-    }
     if (drive.raw.key > 1 && drive.raw_lba >= lba && drive.raw_lba < lba + count) {
         return check_condition(io, drive.raw);
     }
@@ -95,7 +69,7 @@ static int sub_channel(struct sg_io_hdr *io)
            : io->cmdp[6] == 2 ? "ABCDE0000002"
                               : "ABCDE0000003",
            io->cmdp[3] == 2 ? 13 : 12);
-    return answer(io, reply, sizeof reply);
+    return fake_sg_answer(io, reply, sizeof reply);
 }
 
 static int prevent(struct sg_io_hdr *io)
@@ -108,15 +82,13 @@ static int prevent(struct sg_io_hdr *io)
     return 0;
 }
 
-static int send_packet(struct sg_io_hdr *io)
+static int send_packet(int fd, struct sg_io_hdr *io)
 {
     static const uint8_t inquiry[36] = {5, 0x80}, profile[8] = {0, 0, 0, 4, 0, 0, 0, 8};
     static const uint8_t text[4 + 18] = {0, 20, 0, 0, 0x80, 1};
-    io->status = io->host_status = io->driver_status = io->sb_len_wr = 0;
-    io->resid = 0;
     switch (io->cmdp[0]) {
     case 0x12:
-        return answer(io, inquiry, sizeof inquiry);
+        return fake_sg_answer(io, inquiry, sizeof inquiry);
     case 0x1b:
         g_atomic_int_inc(&drive.starts);
         return 0;
@@ -126,50 +98,16 @@ static int send_packet(struct sg_io_hdr *io)
         return sub_channel(io);
     case 0x43:
         if (io->cmdp[2] == 5) {
-            return answer(io, text, sizeof text);
+            return fake_sg_answer(io, text, sizeof text);
         }
-        return drive.toc && io->cmdp[2] == 2 ? answer(io, drive.toc, drive.toc_bytes)
+        return drive.toc && io->cmdp[2] == 2 ? fake_sg_answer(io, drive.toc, drive.toc_bytes)
                                              : check_condition(io, (Sense){5, 0x24, 0});
     case 0x46:
-        return answer(io, profile, sizeof profile);
+        return fake_sg_answer(io, profile, sizeof profile);
     case 0xbe:
         return read_cd(io);
     default:
         return check_condition(io, (Sense){5, 0x20, 0});
-    }
-}
-
-int ioctl(int fd, unsigned long request, ...)
-{
-    va_list args;
-    va_start(args, request);
-    void *arg = va_arg(args, void *);
-    va_end(args);
-    if (!drive.on) {
-        return (int)syscall(SYS_ioctl, fd, request, arg);
-    }
-    switch (request) {
-    case CDROM_GET_CAPABILITY:
-        return CDC_OPEN_TRAY | CDC_CLOSE_TRAY | CDC_LOCK;
-    case CDROM_DRIVE_STATUS:
-        return drive.status;
-    case CDROMEJECT:
-        g_atomic_int_inc(&drive.ejects);
-        errno = drive.eject_errno;
-        return drive.eject_errno ? -1 : 0;
-    case CDROMCLOSETRAY:
-        g_atomic_int_inc(&drive.closes);
-        return 0;
-    case CDROM_LOCKDOOR:
-        g_atomic_int_inc(&drive.lockdoors);
-        return 0;
-    case BLKSECTGET:
-        *(unsigned short *)arg = (unsigned short)drive.max_sectors;
-        return 0;
-    case SG_IO:
-        return send_packet(arg);
-    default:
-        return (int)syscall(SYS_ioctl, fd, request, arg);
     }
 }
 
@@ -250,6 +188,7 @@ static bool rig_new_more(Rig *rig, const uint8_t *toc, size_t toc_bytes, const c
 {
     const char *why;
     memset(&drive, 0, sizeof drive);
+    fake_sg = (FakeSg){.packet = send_packet};
     rig->loop = loop_device_new(&why);
     if (!rig->loop) {
         g_test_skip("needs root and loop devices");
@@ -257,11 +196,11 @@ static bool rig_new_more(Rig *rig, const uint8_t *toc, size_t toc_bytes, const c
     }
     rig->medium = loop_device_make_medium(rig->loop, "m", 12150 * 2048);
     g_assert_cmpint(loop_device_insert(rig->loop, rig->medium), ==, 0);
-    drive.status = CDS_DISC_OK;
-    drive.max_sectors = 32; /* six whole sectors */
+    fake_sg.status = CDS_DISC_OK;
+    fake_sg.max_sectors = 32; /* six whole sectors */
     drive.toc = toc;
     drive.toc_bytes = toc_bytes;
-    drive.on = true;
+    fake_sg.on = true;
     g_autofree char *options =
         g_strdup_printf("host_cdrom,filename=%s,read-only=on%s", rig->loop->path, more);
     mmc_guest_setup(&rig->guest, options);
@@ -277,7 +216,7 @@ static void rig_free(Rig *rig)
 {
     mmc_guest_teardown(&rig->guest);
     g_assert_true(block_shutdown(10000));
-    drive.on = false;
+    fake_sg.on = false;
     loop_device_free(rig->loop);
     g_free(rig->medium);
 }
@@ -316,7 +255,7 @@ static void test_sectors(void)
         g_assert_cmphex(guest->data->data[i], ==, raw_byte(300 + i / RAW, i % RAW));
     }
     g_assert_cmpint(g_atomic_int_get(&drive.raws), >=, 17);
-    g_assert_cmpint(g_atomic_int_get(&drive.too_large), ==, 0);
+    g_assert_cmpint(g_atomic_int_get(&fake_sg.too_large), ==, 0);
     assert_good(guest, 0x28, 0, 0, 0, 46, 230, 0, 0, 5, 0); /* data of the second session */
     for (unsigned i = 0; i < guest->data->len; i++) {
         g_assert_cmphex(guest->data->data[i], ==, loop_device_byte("m", 12006 * 2048 + i));
@@ -374,28 +313,28 @@ static void test_tray(void)
     assert_good(guest, 0x1e, 0, 0, 0, 1, 0);
     mmc_guest_until(g_atomic_int_get(&drive.prevents) == 1);
     assert_sense(guest, 0x055302, 0x1b, 0, 0, 0, 2, 0);
-    g_assert_cmpint(g_atomic_int_get(&drive.ejects), ==, 0);
+    g_assert_cmpint(g_atomic_int_get(&fake_sg.ejects), ==, 0);
     assert_good(guest, 0x1e, 0, 0, 0, 0, 0);
     mmc_guest_until(g_atomic_int_get(&drive.allows) == 1);
-    drive.status = CDS_TRAY_OPEN;
+    fake_sg.status = CDS_TRAY_OPEN;
     assert_good(guest, 0x1b, 0, 0, 0, 2, 0);
-    mmc_guest_until(g_atomic_int_get(&drive.ejects) == 1 && block_tray(guest->node) == BLOCK_TRAY_OPEN);
+    mmc_guest_until(g_atomic_int_get(&fake_sg.ejects) == 1 && block_tray(guest->node) == BLOCK_TRAY_OPEN);
     assert_sense(guest, 0x023a02, 0x00);
     rest(50); /* looks that are under way see it open too */
-    drive.status = CDS_DISC_OK;
+    fake_sg.status = CDS_DISC_OK;
     assert_good(guest, 0x1b, 0, 0, 0, 3, 0);
     mmc_guest_until(!mmc_drive_tray_open(guest->drive));
-    g_assert_cmpint(g_atomic_int_get(&drive.closes), ==, 1);
+    g_assert_cmpint(g_atomic_int_get(&fake_sg.closes), ==, 1);
     /* It may be another disc that came back: as any change. */
     assert_sense(guest, 0x023a01, 0x00);
     assert_sense(guest, 0x062800, 0x00);
     assert_good(guest, 0x00);
     /* Another program has it open: the guest's eject is done all the same. */
-    drive.eject_errno = EBUSY;
+    fake_sg.eject_errno = EBUSY;
     assert_good(guest, 0x1b, 0, 0, 0, 2, 0);
     mmc_guest_until(g_atomic_int_get(&drive.starts) == 1);
     rig_free(&rig);
-    g_assert_cmpint(g_atomic_int_get(&drive.lockdoors), ==, 0);
+    g_assert_cmpint(g_atomic_int_get(&fake_sg.lockdoors), ==, 0);
 }
 
 /* An eject and a load at once, again and again: what was asked last holds. */
@@ -425,7 +364,7 @@ static void test_tray_stuck(void)
     if (!rig_new(&rig, NULL, 0)) {
         return;
     }
-    drive.eject_errno = EIO;
+    fake_sg.eject_errno = EIO;
     assert_good(&rig.guest, 0x1b, 0, 0, 0, 2, 0);
     g_assert_true(mmc_drive_tray_open(rig.guest.drive));
     mmc_guest_until(!mmc_drive_tray_open(rig.guest.drive));
@@ -452,7 +391,8 @@ static void test_tray_off(void)
     assert_sense(&rig.guest, 0x062800, 0x00);
     assert_good(&rig.guest, 0x00);
     rig_free(&rig);
-    g_assert_cmpint(drive.ejects + drive.closes + drive.prevents + drive.allows + drive.lockdoors, ==, 0);
+    g_assert_cmpint(fake_sg.ejects + fake_sg.closes + drive.prevents + drive.allows + fake_sg.lockdoors, ==,
+                    0);
 }
 
 /* Without the right to send PREVENT: the kernel's way. */
@@ -464,9 +404,9 @@ static void test_lock_refused(void)
     }
     drive.prevent_errno = EPERM;
     assert_good(&rig.guest, 0x1e, 0, 0, 0, 1, 0);
-    mmc_guest_until(g_atomic_int_get(&drive.lockdoors) == 1);
+    mmc_guest_until(g_atomic_int_get(&fake_sg.lockdoors) == 1);
     rig_free(&rig);
-    g_assert_cmpint(g_atomic_int_get(&drive.lockdoors), >=, 2); /* and unlocked when it was closed */
+    g_assert_cmpint(g_atomic_int_get(&fake_sg.lockdoors), >=, 2); /* and unlocked when it was closed */
 }
 
 int main(int argc, char **argv)
