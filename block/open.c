@@ -102,12 +102,6 @@ static void abort_open(BlockNode *node, bool opened)
     node_free(node);
 }
 
-static bool check_unused(const Options *options, GError **error)
-{
-    const char *key = options_first_unused(options);
-    return !key || error_set(error, "Parameter '%s' is unexpected", key);
-}
-
 static BlockNode *node_open(Options *options, const GenericOptions *inherit, bool deferred, GError **error)
 {
     const char *driver_name = options_get(options, "driver");
@@ -135,7 +129,8 @@ static BlockNode *node_open(Options *options, const GenericOptions *inherit, boo
         abort_open(node, false);
         return NULL;
     }
-    if (!check_unused(options, error) || !finish_info(node, error) || !node_list(node, name, error)) {
+    if (!options_check_expected(options, error) || !finish_info(node, error) ||
+        !node_list(node, name, error)) {
         abort_open(node, true);
         return NULL;
     }

@@ -173,7 +173,7 @@ bool secret_object_add(Options *options, GError **error)
         return error_set(error, "Parameter 'id' is missing");
     }
     g_autoptr(Secret) secret = load(options, error);
-    if (!secret || !options_check_unused(options, error) || !table_add(id, secret, error)) {
+    if (!secret || !options_check_expected(options, error) || !table_add(id, secret, error)) {
         return false;
     }
     g_steal_pointer(&secret);

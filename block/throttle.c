@@ -102,12 +102,8 @@ ThrottleGroup *throttle_group_new_from_options(Options *options, GError **error)
     ThrottleLimits limits;
     throttle_limits_init(&limits);
     if (!throttle_limits_read(&limits, options, "x-", error) ||
-        !throttle_limits_read(&limits, options, "limits.", error)) {
-        return NULL;
-    }
-    const char *unused = options_first_unused(options);
-    if (unused) {
-        error_set(error, "Parameter '%s' is unexpected", unused);
+        !throttle_limits_read(&limits, options, "limits.", error) ||
+        !options_check_expected(options, error)) {
         return NULL;
     }
     return throttle_group_new(id, &limits, error);

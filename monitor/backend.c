@@ -96,6 +96,7 @@ void backend_remove(Backend *backend)
     g_free(backend->id);
     g_free(backend->qdev);
     g_free(backend->type);
+    g_clear_pointer(&backend->props, options_unref);
     g_free(backend);
 }
 

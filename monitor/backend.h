@@ -28,6 +28,8 @@ typedef struct Backend {
     MmcDrive *mmc;         /* the machine's; at most one of these two */
     HardDisk *disk;
     bool writeback;
+    Options *props; /* the device's, as they were given; a reference, or NULL */
+    bool hotplugged, hotpluggable;
     HardDiskOnError rerror, werror;
     BackendIoStatus io_status;
 } Backend;

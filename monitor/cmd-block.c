@@ -4,10 +4,10 @@
  */
 #include <string.h>
 #include "block/inspect.h"
-#include "block/secret-object.h"
-#include "block/tls-object.h"
 #include "block/throttle.h"
 #include "monitor/backend.h"
+#include "monitor/blockdev-types.h"
+#include "monitor/objects.h"
 #include "monitor/qmp.h"
 #include "monitor/threshold.h"
 #include "util/error.h"
@@ -24,7 +24,8 @@ static void on_opened(BlockNode *node, GError *error, void *opaque)
 
 static JsonNode *cmd_blockdev_add(QmpCall *call, GError **error)
 {
-    g_autoptr(Options) options = options_from_json(qmp_args(call), error);
+    g_autoptr(Options) options =
+        blockdev_check_types(qmp_args(call), error) ? options_from_json(qmp_args(call), error) : NULL;
 
     if (!options) {
         return NULL;
@@ -42,8 +43,8 @@ static JsonNode *cmd_blockdev_add(QmpCall *call, GError **error)
     return NULL;
 }
 
-/* Another node, or a drive, stands on it. */
-static bool node_is_used(Monitor *monitor, BlockNode *node)
+/* Another node stands on it. */
+static bool node_is_used(const BlockNode *node)
 {
     g_autoptr(GList) all = block_list();
 
@@ -52,7 +53,7 @@ static bool node_is_used(Monitor *monitor, BlockNode *node)
             return true;
         }
     }
-    return backend_of_node(monitor, node) != NULL;
+    return false;
 }
 
 static JsonNode *cmd_blockdev_del(QmpCall *call, GError **error)
@@ -63,7 +64,9 @@ static JsonNode *cmd_blockdev_del(QmpCall *call, GError **error)
 
     if (!node) {
         error_set(error, "Failed to find node with node-name='%s'", name);
-    } else if (node_is_used(monitor, node)) {
+    } else if (backend_of_node(monitor, node)) {
+        error_set(error, "Node %s is in use", name);
+    } else if (node_is_used(node)) {
         error_set(error, "Block device %s is in use", name);
     } else if (!monitor_owns_node(monitor, node)) {
         error_set(error, "Node %s is not owned by the monitor", name);
@@ -77,19 +80,13 @@ static BlockNode *node_of_args(QmpCall *call, GError **error)
 {
     const char *device = qmp_arg_string(call, "device"), *name = qmp_arg_string(call, "node-name");
     Backend *backend = device ? backend_find(qmp_call_monitor(call), device) : NULL;
+    BlockNode *node = backend ? backend->top : device || !name ? NULL : block_find(name);
 
-    if (device && (!backend || !backend->top)) {
-        g_set_error(error, SPINDLE_ERROR, SPINDLE_ERROR_DEVICE_NOT_FOUND,
-                    backend ? "Device '%s' has no medium" : "Cannot find device='%s' nor node-name=''",
-                    device);
-        return NULL;
-    }
-    BlockNode *node = backend ? backend->top : name ? block_find(name) : NULL;
-    if (!node) {
-        g_set_error(error, SPINDLE_ERROR, name ? SPINDLE_ERROR_DEVICE_NOT_FOUND : SPINDLE_ERROR_GENERIC,
-                    name ? "Cannot find device='' nor node-name='%s'"
-                         : "Need exactly one of 'device' and 'node-name'%s",
-                    name ? name : "");
+    if (backend && !node) {
+        error_set(error, "Device '%s' has no medium", device);
+    } else if (!node) {
+        error_set(error, "Cannot find device='%s' nor node-name='%s'", device ? device : "",
+                  name ? name : "");
     }
     return node;
 }
@@ -111,17 +108,16 @@ static JsonNode *cmd_set_write_threshold(QmpCall *call, GError **error)
 {
     const char *name = qmp_arg_string(call, "node-name");
     BlockNode *node = block_find(name);
-    int64_t threshold = qmp_arg_int(call, "write-threshold", 0);
 
     if (!node) {
         error_set(error, "Device '%s' not found", name);
-    } else if (threshold < 0) {
-        error_set(error, "Parameter 'write-threshold' expects uint64");
     } else {
-        threshold_set(qmp_call_monitor(call), node, (uint64_t)threshold);
+        threshold_set(qmp_call_monitor(call), node, (uint64_t)qmp_arg_int(call, "write-threshold", 0));
     }
     return NULL;
 }
+
+#define LIMIT_MAX G_GINT64_CONSTANT(1000000000000000)
 
 /* The arguments of block_set_io_throttle as options of limits: bps -> bps-total, bps_rd_max_length -> … */
 static bool read_limits(QmpCall *call, ThrottleLimits *ret, GError **error)
@@ -139,9 +135,12 @@ static bool read_limits(QmpCall *call, ThrottleLimits *ret, GError **error)
         if (qmp_arg_given(call, arg)) {
             int64_t value = qmp_arg_int(call, arg, 0);
             g_autofree char *text = g_strdup_printf("%" G_GINT64_FORMAT, value);
-            if (value < 0) {
-                return error_set(error, "bps/iops/max values must be within [0, %" G_GINT64_FORMAT "]",
-                                 G_MAXINT64);
+            bool length = i % 3 == 2;
+            if (length ? value <= 0 : value < 0 || value > LIMIT_MAX) {
+                return length
+                           ? error_set(error, "the burst length cannot be 0")
+                           : error_set(error, "bps/iops/max values must be within [0, %" G_GINT64_FORMAT "]",
+                                       LIMIT_MAX);
             }
             if (value > 0 || i % 3 == 0) {
                 options_set(options, key, text);
@@ -172,51 +171,27 @@ static JsonNode *cmd_set_io_throttle(QmpCall *call, GError **error)
 
 static char **object_types(void)
 {
-    static const char *const types[] = {"secret", "throttle-group", NULL};
-
-    return g_strdupv((char **)types);
+    return g_strdupv((char **)object_type_names);
 }
 
 static JsonNode *cmd_object_add(QmpCall *call, GError **error)
 {
     g_autoptr(Options) options = options_from_json(qmp_args(call), error);
 
-    if (!options) {
-        return NULL;
-    }
-    g_autofree char *type = g_strdup(options_get(options, "qom-type"));
-    options_remove(options, "qom-type");
-    if (!strcmp(type, "secret")) {
-        secret_object_add(options, error);
-    } else if (tls_object_is(type)) {
-        tls_object_add(type, options, error);
-    } else if (!strcmp(type, "throttle-group")) {
-        ThrottleGroup *group = throttle_group_new_from_options(options, error);
-        if (group) {
-            monitor_own_group(qmp_call_monitor(call), group);
-        }
-    } else {
-        error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
+    if (options) {
+        monitor_add_object(qmp_call_monitor(call), options, error);
     }
     return NULL;
 }
 
 static JsonNode *cmd_object_del(QmpCall *call, GError **error)
 {
-    const char *id = qmp_arg_string(call, "id");
-    GError *in_use = NULL;
-
-    if (!monitor_drop_group(qmp_call_monitor(call), id, &in_use) && !in_use && !tls_object_remove(id)) {
-        secret_object_remove(id, error);
-    }
-    if (in_use) {
-        g_propagate_error(error, in_use);
-    }
+    monitor_remove_object(qmp_call_monitor(call), qmp_arg_string(call, "id"), error);
     return NULL;
 }
 
 #define LIMIT(name)                                                                                          \
-    {name, QMP_INT, true}, {name "_max", QMP_INT, true},                                                     \
+    {name, QMP_INT}, {name "_max", QMP_INT, true},                                                           \
     {                                                                                                        \
         name "_max_length", QMP_INT, true                                                                    \
     }
@@ -224,7 +199,7 @@ static JsonNode *cmd_object_del(QmpCall *call, GError **error)
 const QmpCommand qmp_commands_block[] = {
     {.name = "block-set-write-threshold",
      .run = cmd_set_write_threshold,
-     .args = {{"node-name", QMP_STRING}, {"write-threshold", QMP_INT}}},
+     .args = {{"node-name", QMP_STRING}, {"write-threshold", QMP_UINT}}},
     {.name = "block_resize",
      .run = cmd_block_resize,
      .args = {{"device", QMP_STRING, true}, {"node-name", QMP_STRING, true}, {"size", QMP_INT}}},

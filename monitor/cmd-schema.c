@@ -13,7 +13,7 @@ typedef struct Schema {
 
 static const char *type_of(QmpType type)
 {
-    static const char *const names[] = {"0", "str", "bool", "int", "number", "any", "[any]", "any"};
+    static const char *const names[] = {"0", "str", "bool", "int", "int", "number", "any", "[any]", "any"};
 
     return names[type];
 }

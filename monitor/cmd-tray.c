@@ -38,14 +38,14 @@ bool tray_remove_medium(Backend *backend, GError **error)
 
 bool tray_insert_medium(Backend *backend, BlockNode *node, GError **error)
 {
+    if (backend_of_node(backend->monitor, node)) {
+        return error_set(error, "Node '%s' is already in use", block_name(node));
+    }
     if (!check_open(backend, error)) {
         return false;
     }
     if (backend->node) {
         return error_set(error, "There already is a medium in device '%s'", backend_title(backend));
-    }
-    if (backend_of_node(backend->monitor, node)) {
-        return error_set(error, "Node '%s' is already in use", block_name(node));
     }
     if (!backend_set_node(backend, node, error)) {
         return false;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * `info block`, `info blockstats` and `qemu-io`.
+ * `info block`, `info blockstats` and `info remote`.
  */
-#include <stdio.h>
 #include <string.h>
-#include "block/io-shell.h"
 #include "monitor/hmp.h"
 #include "monitor/query.h"
-#include "util/error.h"
-#include "util/workpool.h"
 
 static void print_node(HmpCall *call, BlockNode *node)
 {
@@ -16,6 +12,17 @@ static void print_node(HmpCall *call, BlockNode *node)
 
     hmp_print(call, ": %s (%s%s%s)\n", info->filename, info->driver, info->read_only ? ", read-only" : "",
               g_str_equal(info->driver, "luks") ? ", encrypted" : "");
+}
+
+static void print_cache(HmpCall *call, const BlockNode *node, bool writeback)
+{
+    BlockSettings settings = block_settings(node);
+
+    hmp_print(call, "    Cache mode:       %s%s%s\n", writeback ? "writeback" : "writethrough",
+              settings.direct ? ", direct" : "", settings.no_flush ? ", ignore flushes" : "");
+    if (strcmp(settings.detect_zeroes, "off") != 0) {
+        hmp_print(call, "    Detect zeroes:    %s\n", settings.detect_zeroes);
+    }
 }
 
 static void print_limits(HmpCall *call, Backend *backend)
@@ -66,28 +73,29 @@ static void print_backend(HmpCall *call, Backend *backend)
                   backend->mmc && mmc_drive_tray_open(backend->mmc) ? "open" : "closed");
     }
     if (backend->node) {
-        hmp_print(call, "    Cache mode:       %s\n", backend->writeback ? "writeback" : "writethrough");
+        print_cache(call, backend->node, backend->writeback);
         print_limits(call, backend);
     }
+}
+
+/* A node by itself. */
+static void print_named_node(HmpCall *call, BlockNode *node)
+{
+    hmp_print(call, "%s", block_name(node));
+    print_node(call, node);
+    print_cache(call, node, true);
 }
 
 /* `info block [-n] [-v] [device]` */
 void hmp_info_block(HmpCall *call)
 {
     GPtrArray *all = monitor_backends(call->monitor);
-    const char *name = NULL;
-    bool nodes = false, found = false;
+    const char *name = hmp_arg(call, "device");
+    bool nodes = hmp_flag(call, "nodes"), found = false;
 
-    for (char **word = call->words + 2; *word; word++) {
-        if (!strcmp(*word, "-n")) {
-            nodes = true;
-        } else if (strcmp(*word, "-v") != 0) {
-            name = *word;
-        }
-    }
     for (guint i = 0; i < all->len && !nodes; i++) {
         Backend *backend = g_ptr_array_index(all, i);
-        if (!name || !strcmp(name, backend->name)) {
+        if (!name || !strcmp(name, backend->name) || backend == backend_find_device(call->monitor, name)) {
             hmp_print(call, found ? "\n" : "");
             print_backend(call, backend);
             found = true;
@@ -96,11 +104,21 @@ void hmp_info_block(HmpCall *call)
     g_autoptr(GList) list = block_list();
     for (GList *l = g_list_last(list); l && (nodes || (name && !found)); l = l->prev) {
         if (!backend_is_limit_node(call->monitor, l->data) && (!name || !strcmp(name, block_name(l->data)))) {
-            hmp_print(call, "%s%s", found ? "\n" : "", block_name(l->data));
-            print_node(call, l->data);
-            hmp_print(call, "    Cache mode:       writeback\n");
+            hmp_print(call, found ? "\n" : "");
+            print_named_node(call, l->data);
             found = true;
         }
+    }
+}
+
+static void print_row(HmpCall *call, const char *label, const BlockStats *stats, BlockOp op)
+{
+    if (op == BLOCK_FLUSH) {
+        hmp_print(call, "%-31s%17" G_GUINT64_FORMAT "%25" G_GUINT64_FORMAT "\n", label, stats->ops[op],
+                  stats->ns[op]);
+    } else {
+        hmp_print(call, "%-6s%25" G_GUINT64_FORMAT "%17" G_GUINT64_FORMAT "%25" G_GUINT64_FORMAT "%11d\n",
+                  label, stats->bytes[op], stats->ops[op], stats->ns[op], 0);
     }
 }
 
@@ -110,191 +128,39 @@ void hmp_info_blockstats(HmpCall *call)
 
     for (guint i = 0; i < all->len; i++) {
         Backend *backend = g_ptr_array_index(all, i);
-        const BlockStats *stats = backend->top ? block_stats(backend->top) : NULL;
-        if (stats) {
-            hmp_print(call,
-                      "%s: rd_bytes=%" G_GUINT64_FORMAT " wr_bytes=%" G_GUINT64_FORMAT
-                      " rd_operations=%" G_GUINT64_FORMAT " wr_operations=%" G_GUINT64_FORMAT
-                      " flush_operations=%" G_GUINT64_FORMAT "\n",
-                      backend_title(backend), stats->bytes[BLOCK_READ], stats->bytes[BLOCK_WRITE],
-                      stats->ops[BLOCK_READ], stats->ops[BLOCK_WRITE], stats->ops[BLOCK_FLUSH]);
+        BlockStats stats;
+        backend_stats(backend, &stats);
+        hmp_print(call, "%s%s:\n%31s%17s%25s%11s\n", i ? "\n" : "", backend_title(backend), "bytes",
+                  "operations", "total_time_ns", "merged");
+        print_row(call, "Read:", &stats, BLOCK_READ);
+        print_row(call, "Write:", &stats, BLOCK_WRITE);
+        print_row(call, "Flush:", &stats, BLOCK_FLUSH);
+    }
+}
+
+void hmp_info_remote(HmpCall *call)
+{
+    g_autoptr(GList) list = block_list();
+
+    for (GList *l = list; l; l = l->next) {
+        BlockRemoteStats stats;
+        if (!block_remote_stats(l->data, &stats)) {
+            continue;
         }
-    }
-}
-
-/* Breakpoints of the `blkdebug` node below. */
-
-static int report_break(IoShell *shell, const char *what, int ret)
-{
-    if (ret < 0) {
-        io_shell_print(shell, "Could not %s: %s\n", what, g_strerror(-ret));
-    }
-    return ret;
-}
-
-static int run_break(IoShell *shell, int argc, char **argv)
-{
-    return report_break(shell, "set a breakpoint",
-                        block_debug_breakpoint(io_shell_node(shell), argv[1], argv[2]));
-}
-
-static int run_remove_break(IoShell *shell, int argc, char **argv)
-{
-    return report_break(shell, "remove a breakpoint",
-                        block_debug_remove_breakpoint(io_shell_node(shell), argv[1]));
-}
-
-static int run_resume(IoShell *shell, int argc, char **argv)
-{
-    return report_break(shell, "resume request", block_debug_resume(io_shell_node(shell), argv[1]));
-}
-
-static const IoCommand break_commands[] = {
-    {"break", NULL, run_break, 2, 2, IO_NEEDS_NODE | IO_ON_LOOP, "event tag",
-     "sets a breakpoint on event and tags the stopped request as tag", NULL},
-    {"remove_break", NULL, run_remove_break, 1, 1, IO_NEEDS_NODE | IO_ON_LOOP, "tag",
-     "remove a breakpoint by tag", NULL},
-    {"resume", NULL, run_resume, 1, 1, IO_NEEDS_NODE | IO_ON_LOOP, "tag", "resumes the request tagged as tag",
-     NULL},
-    {NULL},
-};
-
-/* wait_break TAG: the answer comes when a request has reached the breakpoint. */
-#define WAIT_BREAK_MS 1
-
-typedef struct BreakWait {
-    HmpCall *call;
-    BlockNode *node;
-    char *tag;
-} BreakWait;
-
-static gboolean on_break_wait(gpointer data)
-{
-    BreakWait *wait = data;
-
-    if (!block_debug_is_suspended(wait->node, wait->tag)) {
-        return G_SOURCE_CONTINUE;
-    }
-    hmp_finish(wait->call);
-    block_unref(wait->node);
-    g_free(wait->tag);
-    g_free(wait);
-    return G_SOURCE_REMOVE;
-}
-
-static void wait_break(HmpCall *call, BlockNode *node, const char *tag)
-{
-    BreakWait *wait = g_new0(BreakWait, 1);
-
-    wait->call = call;
-    wait->node = block_ref(node);
-    wait->tag = g_strstrip(g_strdup(tag));
-    call->deferred = true;
-    if (on_break_wait(wait)) {
-        g_timeout_add(WAIT_BREAK_MS, on_break_wait, wait);
-    }
-}
-
-/* qemu-io: a shell for one command, on a worker where it would block; asynchronous commands keep theirs, with
- * the node, until the monitor ends. */
-typedef struct IoJob {
-    Work work;
-    HmpCall *call;
-    IoShell *shell;
-    char *line;
-} IoJob;
-
-/* As QEMU does: to the program's standard output, not to the monitor. Any thread. */
-static void print_io(const char *text, bool is_error, void *opaque)
-{
-    fputs(text, is_error ? stderr : stdout);
-    fflush(is_error ? stderr : stdout);
-}
-
-static void job_run(Work *work)
-{
-    IoJob *job = (IoJob *)work;
-
-    io_shell_run(job->shell, job->line);
-}
-
-static void job_done(Work *work)
-{
-    IoJob *job = (IoJob *)work;
-
-    io_shell_free(job->shell);
-    hmp_finish(job->call);
-    g_free(job->line);
-    g_free(job);
-}
-
-static BlockNode *find_io_node(HmpCall *call, const char *name, bool qdev)
-{
-    Backend *backend = qdev ? backend_find_device(call->monitor, name) : backend_find(call->monitor, name);
-    GError *error = NULL;
-
-    if (backend && !backend->top) {
-        error_set(&error, "Device '%s' has no medium", name);
-    } else if (!backend && (qdev || !block_find(name))) {
-        error_set(&error, qdev ? "Device '%s' not found" : "Cannot find device='' nor node-name='%s'", name);
-    }
-    if (error) {
-        hmp_error(call, error);
-        return NULL;
-    }
-    return backend ? backend->top : block_find(name);
-}
-
-/* The shell of a node's asynchronous commands. */
-static IoShell *aio_shell(Monitor *monitor, BlockNode *node)
-{
-    GPtrArray *shells = monitor_shells(monitor);
-
-    for (guint i = 0; i < shells->len; i++) {
-        if (io_shell_node(g_ptr_array_index(shells, i)) == node) {
-            return g_ptr_array_index(shells, i);
+        hmp_print(call, "%s", block_name(l->data));
+        print_node(call, l->data);
+        if (stats.state == BLOCK_REMOTE_RETRYING) {
+            hmp_print(call, "    State:            retrying for %" G_GINT64_FORMAT " ms\n",
+                      stats.since_us / 1000);
+        } else {
+            hmp_print(call, "    State:            connected\n");
         }
+        hmp_print(call,
+                  "    Bytes:            %" G_GUINT64_FORMAT " served, %" G_GUINT64_FORMAT
+                  " fetched, %" G_GUINT64_FORMAT " from the cache file\n"
+                  "    Cache:            %" G_GUINT64_FORMAT " hits, %" G_GUINT64_FORMAT " misses\n"
+                  "    Fetching:         %" G_GUINT64_FORMAT " bytes/s, %" G_GUINT64_FORMAT " failures\n",
+                  stats.served, stats.fetched, stats.from_file, stats.hits, stats.misses, stats.rate,
+                  stats.failures);
     }
-    IoShell *shell = io_shell_new(NULL, break_commands, print_io, NULL);
-    io_shell_set_node(shell, node);
-    g_ptr_array_add(shells, shell);
-    return shell;
-}
-
-void hmp_qemu_io(HmpCall *call)
-{
-    char **words = call->words + 1;
-    bool qdev = words[0] && !strcmp(words[0], "-d");
-
-    words += qdev;
-    if (!words[0] || !words[1]) {
-        hmp_print(call, "qemu-io: device and command expected\n");
-        return;
-    }
-    BlockNode *node = find_io_node(call, words[0], qdev);
-    if (!node) {
-        return;
-    }
-    if (g_str_has_prefix(words[1], "wait_break ")) {
-        wait_break(call, node, words[1] + strlen("wait_break "));
-        return;
-    }
-    if (g_str_has_prefix(words[1], "aio_")) {
-        io_shell_run(aio_shell(call->monitor, node), words[1]);
-        return;
-    }
-    IoShell *shell = io_shell_new(NULL, break_commands, print_io, NULL);
-    io_shell_set_node(shell, node);
-    if (!io_shell_blocks(shell, words[1])) {
-        io_shell_run(shell, words[1]);
-        io_shell_free(shell);
-        return;
-    }
-    IoJob *job = g_new0(IoJob, 1);
-    job->work = (Work){.run = job_run, .done = job_done};
-    job->call = call;
-    job->shell = shell;
-    job->line = g_strdup(words[1]);
-    call->deferred = true;
-    work_pool_submit(work_pool_default(), &job->work);
 }

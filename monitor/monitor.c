@@ -193,15 +193,41 @@ void monitor_own_group(Monitor *monitor, ThrottleGroup *group)
     g_ptr_array_add(monitor->groups, group);
 }
 
+static ThrottleGroup *group_at(const Monitor *monitor, guint i)
+{
+    return g_ptr_array_index(monitor->groups, i);
+}
+
+ThrottleGroup *monitor_find_group(const Monitor *monitor, const char *name)
+{
+    for (guint i = 0; i < monitor->groups->len; i++) {
+        if (!strcmp(throttle_group_name(group_at(monitor, i)), name)) {
+            return throttle_group_find(name);
+        }
+    }
+    return NULL;
+}
+
+char **monitor_group_names(const Monitor *monitor)
+{
+    GPtrArray *names = g_ptr_array_new();
+
+    for (guint i = 0; i < monitor->groups->len; i++) {
+        g_ptr_array_add(names, g_strdup(throttle_group_name(group_at(monitor, i))));
+    }
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, false);
+}
+
 bool monitor_drop_group(Monitor *monitor, const char *name, GError **error)
 {
     for (guint i = 0; i < monitor->groups->len; i++) {
-        ThrottleGroup *group = g_ptr_array_index(monitor->groups, i);
+        ThrottleGroup *group = group_at(monitor, i);
         if (strcmp(throttle_group_name(group), name) != 0) {
             continue;
         }
         if (throttle_group_in_use(group)) {
-            return error_set(error, "object '%s' is in use, can not be deleted", name);
+            return error_set(error, "Cannot delete throttle group '%s' with active references", name);
         }
         g_ptr_array_remove_index(monitor->groups, i);
         return true;

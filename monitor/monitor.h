@@ -67,7 +67,10 @@ void monitor_drop_node(Monitor *monitor, BlockNode *node);
 
 /* The same for throttle groups (--object, object-add). */
 void monitor_own_group(Monitor *monitor, ThrottleGroup *group);
-/* object-del. False without an error: there is none of that name. */
+/* A new reference to one of them, or NULL; and all names in order, to be freed with g_strfreev(). */
+ThrottleGroup *monitor_find_group(const Monitor *monitor, const char *name);
+char **monitor_group_names(const Monitor *monitor);
+/* False without an error: there is none of that name. */
 bool monitor_drop_group(Monitor *monitor, const char *name, GError **error);
 
 /* The qemu-io shells of asynchronous commands: GPtrArray of IoShell, the monitor's. */

@@ -89,7 +89,7 @@ int64_t qmp_arg_int(const QmpCall *call, const char *name, int64_t fallback)
     return qmp_arg_given(call, name) ? json_object_get_int_member(call->args, name) : fallback;
 }
 
-static bool type_fits(JsonNode *node, QmpType type)
+bool qmp_type_fits(JsonNode *node, QmpType type)
 {
     GType value = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
 
@@ -100,6 +100,8 @@ static bool type_fits(JsonNode *node, QmpType type)
         return value == G_TYPE_BOOLEAN;
     case QMP_INT:
         return value == G_TYPE_INT64;
+    case QMP_UINT:
+        return value == G_TYPE_INT64 && json_node_get_int(node) >= 0;
     case QMP_NUMBER:
         return value == G_TYPE_INT64 || value == G_TYPE_DOUBLE;
     case QMP_OBJECT:
@@ -111,9 +113,9 @@ static bool type_fits(JsonNode *node, QmpType type)
     }
 }
 
-static const char *type_name(QmpType type)
+const char *qmp_type_name(QmpType type)
 {
-    static const char *const names[] = {"",       "string", "boolean", "integer",
+    static const char *const names[] = {"",       "string", "boolean", "integer", "uint64",
                                         "number", "object", "array",   "any"};
 
     return names[type];
@@ -135,6 +137,13 @@ static bool check_known(const QmpCommand *command, JsonObject *args, GError **er
     return true;
 }
 
+static bool wrong_type(const QmpArg *arg, GError **error)
+{
+    return arg->type == QMP_UINT ? error_set(error, "Parameter '%s' expects uint64", arg->name)
+                                 : error_set(error, "Invalid parameter type for '%s', expected: %s",
+                                             arg->name, qmp_type_name(arg->type));
+}
+
 static bool check_args(const QmpCommand *command, JsonObject *args, GError **error)
 {
     for (const QmpArg *arg = command->args; arg->name; arg++) {
@@ -142,9 +151,8 @@ static bool check_args(const QmpCommand *command, JsonObject *args, GError **err
             if (!arg->optional) {
                 return error_set(error, "Parameter '%s' is missing", arg->name);
             }
-        } else if (!type_fits(json_object_get_member(args, arg->name), arg->type)) {
-            return error_set(error, "Invalid parameter type for '%s', expected: %s", arg->name,
-                             type_name(arg->type));
+        } else if (!qmp_type_fits(json_object_get_member(args, arg->name), arg->type)) {
+            return wrong_type(arg, error);
         }
     }
     return check_known(command, args, error);

@@ -13,7 +13,21 @@
 #include <stdint.h>
 #include "monitor/monitor.h"
 
-typedef enum { QMP_STRING = 1, QMP_BOOL, QMP_INT, QMP_NUMBER, QMP_OBJECT, QMP_ARRAY, QMP_ANY } QmpType;
+/* QMP_UINT: an integer that is not negative. */
+typedef enum {
+    QMP_STRING = 1,
+    QMP_BOOL,
+    QMP_INT,
+    QMP_UINT,
+    QMP_NUMBER,
+    QMP_OBJECT,
+    QMP_ARRAY,
+    QMP_ANY
+} QmpType;
+
+/* Whether the value is of the type, and what the type is called in messages. */
+bool qmp_type_fits(JsonNode *node, QmpType type);
+const char *qmp_type_name(QmpType type);
 
 typedef struct QmpArg {
     const char *name;

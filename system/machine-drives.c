@@ -163,6 +163,9 @@ static bool add_device(Machine *machine, Options *options, bool hot, GError **er
         return false;
     }
     slot.backend = add_backend(machine, &props, node, slot.drive);
+    slot.backend->props = options_ref(options);
+    slot.backend->hotplugged = hot;
+    slot.backend->hotpluggable = controller_hot_plugs(slot.controller);
     controller_attach(slot.controller, slot.bus, slot.unit, drive_device(slot.drive));
     g_ptr_array_add(machine->slots, g_memdup2(&slot, sizeof slot));
     return true;

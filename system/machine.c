@@ -3,8 +3,7 @@
 #include <string.h>
 #include "block/block.h"
 #include "block/secret-object.h"
-#include "block/tls-object.h"
-#include "block/throttle.h"
+#include "monitor/objects.h"
 #include "system/machine-int.h"
 #include "util/error.h"
 
@@ -123,27 +122,7 @@ void machine_free(Machine *machine)
 
 bool machine_add_object(Machine *machine, Options *options, GError **error)
 {
-    const char *type = options_get(options, "qom-type");
-
-    if (!type) {
-        return error_set(error, "Parameter 'qom-type' is missing");
-    }
-    g_autofree char *kind = g_strdup(type);
-    options_remove(options, "qom-type");
-    if (!strcmp(kind, "secret")) {
-        return secret_object_add(options, error);
-    }
-    if (tls_object_is(kind)) {
-        return tls_object_add(kind, options, error);
-    }
-    if (!strcmp(kind, "throttle-group")) {
-        ThrottleGroup *group = throttle_group_new_from_options(options, error);
-        if (group) {
-            monitor_own_group(machine->monitor, group);
-        }
-        return group != NULL;
-    }
-    return error_set(error, "Parameter 'qom-type' does not accept value '%s'", kind);
+    return monitor_add_object(machine->monitor, options, error);
 }
 
 bool machine_add_node(Machine *machine, Options *options, GError **error)

@@ -149,6 +149,12 @@ bool options_check_unused(Options *options, GError **error)
     return !key || error_set(error, "Invalid parameter '%s'", key);
 }
 
+bool options_check_expected(Options *options, GError **error)
+{
+    const char *key = options_first_unused(options);
+    return !key || error_set(error, "Parameter '%s' is unexpected", key);
+}
+
 bool options_check_consistent(const Options *options, GError **error)
 {
     for (guint i = 0; i < options->items->len; i++) {

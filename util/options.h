@@ -78,6 +78,9 @@ const char *options_first_unused(const Options *options);
 /* False with "Invalid parameter 'x'" naming the first key that no getter touched. */
 bool options_check_unused(Options *options, GError **error);
 
+/* The same in the words of QEMU's typed options (-blockdev, -object): "Parameter 'x' is unexpected". */
+bool options_check_expected(Options *options, GError **error);
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Options, options_unref)
 
 #endif

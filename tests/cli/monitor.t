@@ -105,7 +105,7 @@ def check_tray(tap, server, qmp):
         qmp.take_events()
         tap.equal(qmp.failure("blockdev-remove-medium", id="cd0"), ("GenericError", "Tray of device 'cd0' is not open"),
                   "remove-medium with the tray closed")
-        tap.equal(qmp.failure("blockdev-del", node_name="n0"), ("GenericError", "Block device n0 is in use"), "a medium stays")
+        tap.equal(qmp.failure("blockdev-del", node_name="n0"), ("GenericError", "Node n0 is in use"), "a medium stays")
         tap.equal(qmp.command("blockdev-open-tray", id="cd0"), {}, "open-tray")
         tap.equal(qmp.command("blockdev-open-tray", id="cd0"), {}, "open-tray once more")
         tap.equal(trays(qmp.take_events()), [("cd0", True)], "one DEVICE_TRAY_MOVED")
@@ -156,7 +156,7 @@ def check_objects(tap, qmp):
     tap.equal(qmp.command("object-add", **group), {}, "object-add throttle-group")
     tap.equal(qmp.command("blockdev-add", driver="throttle", throttle_group="g", node_name="t",
                           file={"driver": "null-co", "size": 1 << 20}), {}, "a node with its limits")
-    tap.equal(qmp.failure("object-del", id="g"), ("GenericError", "object 'g' is in use, can not be deleted"), "keeps it")
+    tap.equal(qmp.failure("object-del", id="g"), ("GenericError", "Cannot delete throttle group 'g' with active references"), "keeps it")
     tap.equal((qmp.command("blockdev-del", node_name="t"), qmp.command("object-del", id="g")), ({}, {}), "until it is deleted")
     tap.equal(qmp.failure("object-del", id="g"), ("GenericError", "object 'g' not found"), "the group is gone")
     tap.equal(qmp.command("object-del", id="of-argv"), {}, "a group of the command line can be deleted")
@@ -176,7 +176,7 @@ def check_disk(tap, place):
         tap.equal((disk["qdev"], disk["removable"], disk["inserted"]["node-name"], disk["io-status"], "tray_open" in disk),
                   ("hd0", False, "n", "ok", False), "query-block: a hard disk")
         tap.equal(qmp.failure("eject", id="hd0"), ("GenericError", "Device 'hd0' is not removable"), "which cannot be ejected")
-        tap.equal(qmp.failure("blockdev-del", node_name="n"), ("GenericError", "Block device n is in use"), "its node stays")
+        tap.equal(qmp.failure("blockdev-del", node_name="n"), ("GenericError", "Node n is in use"), "its node stays")
         qmp.command("quit")
     tap.equal(process.wait(10), 0, "with a disk: quit")
     process.communicate()
