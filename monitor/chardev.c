@@ -77,14 +77,27 @@ Chardev *chardev_new(Options *options, GError **error)
     return NULL;
 }
 
+/* Up to the first comma, a doubled one being part of it. */
+static char *take_address(const char **text)
+{
+    g_autoptr(GString) address = g_string_new(NULL);
+    const char *p = *text;
+
+    for (; *p && (*p != ',' || p[1] == ','); p++) {
+        g_string_append_c(address, *p);
+        p += *p == ',';
+    }
+    *text = p;
+    return g_strdup(address->str);
+}
+
 /* "unix:PATH,server=on" and "tcp:HOST:PORT,…" as options of a socket. Older switches without `=` are on. */
 static Options *socket_options(const char *text, GError **error)
 {
     bool tcp = g_str_has_prefix(text, "tcp:");
-    const char *address = strchr(text, ':') + 1;
-    size_t len = strcspn(address, ",");
-    g_autofree char *name = g_strndup(address, len);
-    g_autoptr(Options) options = address[len] ? options_parse(address + len + 1, NULL, error) : options_new();
+    const char *rest = strchr(text, ':') + 1;
+    g_autofree char *name = take_address(&rest);
+    g_autoptr(Options) options = *rest ? options_parse(rest + 1, NULL, error) : options_new();
 
     if (!options) {
         return NULL;
@@ -109,16 +122,20 @@ static Options *socket_options(const char *text, GError **error)
     return g_steal_pointer(&options);
 }
 
+Options *chardev_options_from_text(const char *text, GError **error)
+{
+    if (g_str_has_prefix(text, "unix:") || g_str_has_prefix(text, "tcp:")) {
+        return socket_options(text, error);
+    }
+    Options *options = options_new();
+    options_set(options, "backend", text);
+    return options;
+}
+
 Chardev *chardev_new_from_text(const char *text, GError **error)
 {
-    g_autoptr(Options) options = NULL;
+    g_autoptr(Options) options = chardev_options_from_text(text, error);
 
-    if (g_str_has_prefix(text, "unix:") || g_str_has_prefix(text, "tcp:")) {
-        options = socket_options(text, error);
-    } else {
-        options = options_new();
-        options_set(options, "backend", text);
-    }
     return options ? chardev_new(options, error) : NULL;
 }
 
@@ -230,6 +247,13 @@ static bool check_fd(Chardev *chardev, GError **error)
            error_set_errno(error, errno, "File descriptor '%d'", chardev->fd);
 }
 
+static int open_socket(Chardev *chardev, GError **error)
+{
+    return chardev->fd >= 0 ? steal_fd(&chardev->fd)
+           : chardev->path  ? open_unix(chardev, error)
+                            : open_tcp(chardev, error);
+}
+
 bool chardev_open(Chardev *chardev, ChardevConnected connected, void *opaque, GError **error)
 {
     chardev->connected = connected;
@@ -244,13 +268,10 @@ bool chardev_open(Chardev *chardev, ChardevConnected connected, void *opaque, GE
     if (chardev->fd >= 0 && !check_fd(chardev, error)) {
         return false;
     }
-    int fd = chardev->fd >= 0 ? chardev->fd
-             : chardev->path  ? open_unix(chardev, error)
-                              : open_tcp(chardev, error);
+    int fd = open_socket(chardev, error);
     if (fd < 0) {
         return false;
     }
-    chardev->fd = -1;
     if (!chardev->server) {
         connected(fd, fd, opaque);
         return true;
@@ -261,6 +282,27 @@ bool chardev_open(Chardev *chardev, ChardevConnected connected, void *opaque, GE
     } else {
         chardev_disconnected(chardev);
     }
+    return true;
+}
+
+bool chardev_detach(Chardev *chardev, ChardevEnds *ret, GError **error)
+{
+    *ret = (ChardevEnds){.in = -1, .out = -1};
+    if (chardev->kind != CHARDEV_SOCKET) {
+        ret->in = chardev->kind == CHARDEV_STDIO ? fcntl(0, F_DUPFD_CLOEXEC, 3) : -1;
+        ret->out = chardev->kind == CHARDEV_STDIO ? fcntl(1, F_DUPFD_CLOEXEC, 3) : -1;
+        return true;
+    }
+    if (chardev->fd >= 0 && !check_fd(chardev, error)) {
+        return false;
+    }
+    int fd = open_socket(chardev, error);
+    if (fd < 0) {
+        return false;
+    }
+    ret->in = ret->out = fd;
+    ret->server = chardev->server;
+    ret->remove = g_steal_pointer(&chardev->remove);
     return true;
 }
 

@@ -22,6 +22,19 @@ Chardev *chardev_new(Options *options, GError **error);
 /* `unix:…`, `tcp:…`, `stdio`, `null`: as after -qtest, -qmp, -monitor. */
 Chardev *chardev_new_from_text(const char *text, GError **error);
 
+/* The options that such a text stands for. */
+Options *chardev_options_from_text(const char *text, GError **error);
+
+/* What a connection is made of, for another process: descriptors of the caller's. */
+typedef struct ChardevEnds {
+    int in, out;  /* the same for a socket; -1: none */
+    bool server;  /* it listens */
+    char *remove; /* file to remove at the end, or NULL; the caller's */
+} ChardevEnds;
+
+/* Instead of chardev_open(): binds and listens, or connects, and lets go of it. */
+bool chardev_detach(Chardev *chardev, ChardevEnds *ret, GError **error);
+
 /* Connects now (a client, or a server that waits for its first client), or listens. `connected` may run
  * inside. */
 bool chardev_open(Chardev *chardev, ChardevConnected connected, void *opaque, GError **error);

@@ -121,6 +121,77 @@ void qmp_json_print(GString *out, JsonNode *node, bool pretty)
     print_node(out, node, pretty, 0);
 }
 
+/* Behind white space. */
+static const char *skip_blank(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) {
+        p++;
+    }
+    return p;
+}
+
+/* Behind the string that begins here. */
+static const char *skip_string(const char *p, const char *end)
+{
+    char quote = *p++;
+
+    while (p < end && *p != quote) {
+        p += *p == '\\' && p + 1 < end ? 2 : 1;
+    }
+    return p < end ? p + 1 : end;
+}
+
+/* Behind the value that begins here. */
+static const char *skip_value(const char *p, const char *end)
+{
+    unsigned depth = 0;
+
+    while (p < end) {
+        if (*p == '"' || *p == '\'') {
+            p = skip_string(p, end);
+        } else if (*p == '{' || *p == '[') {
+            depth++;
+            p++;
+        } else if (*p == '}' || *p == ']') {
+            if (depth == 0) {
+                return p;
+            }
+            depth--;
+            p++;
+        } else if (*p == ',' && depth == 0) {
+            return p;
+        } else {
+            p++;
+        }
+    }
+    return end;
+}
+
+const char *qmp_json_member(const char *text, size_t size, const char *name, size_t *ret_size)
+{
+    const char *end = text + size, *p = skip_blank(text, end);
+    size_t len = strlen(name);
+
+    p = p < end && *p == '{' ? p + 1 : end;
+    while (p < end) {
+        const char *key = skip_blank(p, end);
+        if (key >= end || (*key != '"' && *key != '\'')) {
+            return NULL;
+        }
+        p = skip_blank(skip_string(key, end), end);
+        bool found = (size_t)(end - key) > len + 1 && !memcmp(key + 1, name, len) && key[len + 1] == *key;
+        const char *value = p < end && *p == ':' ? skip_blank(p + 1, end) : end;
+        p = skip_value(value, end);
+        if (found) {
+            *ret_size = (size_t)(p - value);
+            return value;
+        }
+        p = skip_blank(p, end);
+        p = p < end && *p == ',' ? p + 1 : end;
+    }
+    return NULL;
+}
+
 struct QmpFramer {
     GString *text;
     size_t max;

@@ -12,6 +12,10 @@
 /* Appends the value's text; `pretty`: over several lines, indented. */
 void qmp_json_print(GString *out, JsonNode *node, bool pretty);
 
+/* The value of a member of the object text[0, size), as it stands there, without parsing all of it; NULL:
+ * none of that name, or no object. The name is compared as written. */
+const char *qmp_json_member(const char *text, size_t size, const char *name, size_t *ret_size);
+
 typedef struct QmpFramer QmpFramer;
 
 QmpFramer *qmp_framer_new(size_t max);

@@ -7,7 +7,18 @@
 #include <unistd.h>
 
 #define READ_SIZE 65536
-#define FDS_MAX   16 /* taken of one message; the kernel closes more */
+
+/* Descriptors that wait for their byte. */
+typedef struct FdBatch {
+    size_t at; /* index in `output` of the byte that they go with */
+    unsigned count;
+    int fds[STREAM_FDS_MAX];
+} FdBatch;
+
+typedef union FdControl {
+    char bytes[CMSG_SPACE(STREAM_FDS_MAX * sizeof(int))];
+    struct cmsghdr align;
+} FdControl;
 
 struct Stream {
     int in, out;
@@ -16,7 +27,8 @@ struct Stream {
     const StreamOps *ops;
     void *opaque;
     GByteArray *output;
-    size_t sent; /* of output */
+    size_t sent;    /* of output */
+    GQueue batches; /* FdBatch, in the order of their bytes */
     bool paused;
     bool ended;    /* the owner was told */
     bool over;     /* nothing can be written any more */
@@ -24,8 +36,31 @@ struct Stream {
     bool freed;
 };
 
+static void close_all(const int *fds, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        close(fds[i]);
+    }
+}
+
+static void batch_free(FdBatch *batch)
+{
+    close_all(batch->fds, batch->count);
+    g_free(batch);
+}
+
+static void drop_batches(Stream *stream)
+{
+    FdBatch *batch;
+
+    while ((batch = g_queue_pop_head(&stream->batches))) {
+        batch_free(batch);
+    }
+}
+
 static void stream_destroy(Stream *stream)
 {
+    drop_batches(stream);
     g_byte_array_unref(stream->output);
     close(stream->in);
     if (stream->out != stream->in) {
@@ -47,6 +82,7 @@ static void stream_end(Stream *stream, bool broken)
     if (broken) {
         stream->over = true;
         stream->sent = stream->output->len;
+        drop_batches(stream);
     }
     if (!stream->ended) {
         stream->ended = true;
@@ -60,15 +96,13 @@ static void take_fds(Stream *stream, struct msghdr *message)
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
             continue;
         }
-        int fds[FDS_MAX];
+        int fds[STREAM_FDS_MAX];
         unsigned count = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         memcpy(fds, CMSG_DATA(c), count * sizeof(int));
         if (stream->ops->fds) {
             stream->ops->fds(fds, count, stream->opaque);
-            continue;
-        }
-        for (unsigned i = 0; i < count; i++) {
-            close(fds[i]);
+        } else {
+            close_all(fds, count);
         }
     }
 }
@@ -76,10 +110,7 @@ static void take_fds(Stream *stream, struct msghdr *message)
 /* As read(2); a socket's descriptors are taken along. */
 static ssize_t receive(Stream *stream, char *bytes)
 {
-    union {
-        char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-        struct cmsghdr align;
-    } control;
+    FdControl control;
     struct iovec iov = {bytes, READ_SIZE};
     struct msghdr message = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -122,12 +153,45 @@ static void watch_input(Stream *stream)
     }
 }
 
+static ssize_t send_batch(int out, const void *bytes, size_t size, const FdBatch *batch)
+{
+    FdControl control;
+    struct iovec iov = {(void *)bytes, size};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_SPACE(batch->count * sizeof(int))};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(batch->count * sizeof(int));
+    memcpy(CMSG_DATA(header), batch->fds, batch->count * sizeof(int));
+    ssize_t n = sendmsg(out, &message, MSG_NOSIGNAL);
+    return n < 0 && errno != EAGAIN && errno != EINTR ? write(out, bytes, size) : n;
+}
+
+/* As write(2), of what is next: up to the byte that other descriptors go along with. */
+static ssize_t send_some(Stream *stream)
+{
+    FdBatch *batch = g_queue_peek_head(&stream->batches);
+    const guint8 *bytes = stream->output->data + stream->sent;
+    bool with = batch && batch->at == stream->sent;
+    const FdBatch *next = with ? g_queue_peek_nth(&stream->batches, 1) : batch;
+    size_t size = (next ? next->at : stream->output->len) - stream->sent;
+    ssize_t n = with ? send_batch(stream->out, bytes, size, batch) : write(stream->out, bytes, size);
+
+    if (n > 0 && with) {
+        batch_free(g_queue_pop_head(&stream->batches));
+    }
+    return n;
+}
+
 /* False when the other side is gone. */
 static bool flush_output(Stream *stream)
 {
     while (stream->sent < stream->output->len) {
-        ssize_t n =
-            write(stream->out, stream->output->data + stream->sent, stream->output->len - stream->sent);
+        ssize_t n = send_some(stream);
         if (n < 0) {
             if (errno == EINTR) {
                 continue;
@@ -202,15 +266,38 @@ void stream_free(Stream *stream)
     }
 }
 
-/* A side that is gone is noticed by the loop, never inside this call. */
+/* Forgets what was sent. */
+static void shift_output(Stream *stream)
+{
+    g_byte_array_remove_range(stream->output, 0, (guint)stream->sent);
+    for (GList *l = stream->batches.head; l; l = l->next) {
+        ((FdBatch *)l->data)->at -= stream->sent;
+    }
+    stream->sent = 0;
+}
+
 void stream_write(Stream *stream, const void *bytes, size_t size)
 {
-    if (stream->over) {
+    stream_write_fds(stream, bytes, size, NULL, 0);
+}
+
+/* A side that is gone is noticed by the loop, never inside this call. */
+void stream_write_fds(Stream *stream, const void *bytes, size_t size, const int *fds, unsigned count)
+{
+    if (stream->over || size == 0) {
+        close_all(fds, count);
         return;
     }
     if (stream->sent > READ_SIZE && stream->sent > stream->output->len / 2) {
-        g_byte_array_remove_range(stream->output, 0, (guint)stream->sent);
-        stream->sent = 0;
+        shift_output(stream);
+    }
+    if (count > 0) {
+        FdBatch *batch = g_new0(FdBatch, 1);
+        batch->at = stream->output->len;
+        batch->count = MIN(count, STREAM_FDS_MAX);
+        memcpy(batch->fds, fds, batch->count * sizeof(int));
+        close_all(fds + batch->count, count - batch->count);
+        g_queue_push_tail(&stream->batches, batch);
     }
     g_byte_array_append(stream->output, bytes, (guint)size);
     if (!stream->write_source && (!flush_output(stream) || stream_pending(stream))) {

@@ -12,6 +12,8 @@
 
 typedef struct Stream Stream;
 
+#define STREAM_FDS_MAX 16 /* with one message; the kernel closes more */
+
 typedef struct StreamOps {
     /* `size` (> 0) more bytes. */
     void (*data)(const char *bytes, size_t size, void *opaque);
@@ -31,6 +33,10 @@ Stream *stream_new(int in, int out, int priority, const StreamOps *ops, void *op
 void stream_free(Stream *stream);
 
 void stream_write(Stream *stream, const void *bytes, size_t size);
+
+/* The same with `count` (to STREAM_FDS_MAX) descriptors, which go along with the first byte; they become the
+ * stream's. Lost where the stream is no UNIX socket. */
+void stream_write_fds(Stream *stream, const void *bytes, size_t size, const int *fds, unsigned count);
 
 /* Bytes that the other side has not taken yet. */
 size_t stream_pending(const Stream *stream);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "system/launch.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "system/lifeline.h"
+#include "system/spawn.h"
 #include "util/cleanup.h"
 #include "util/error.h"
 
-#define LIFELINE_FD 3  /* in the drive process */
-#define FOLDER_MAX  80 /* leaves room for a socket's name in sun_path */
-#define ARGS_BEFORE 3  /* argv[0], --lifeline and its argument */
+#define LIFELINE_FD SPAWN_FIRST_FD /* in the drive process */
+#define FOLDER_MAX  80             /* leaves room for a socket's name in sun_path */
+#define ARGS_BEFORE 3              /* argv[0], --lifeline and its argument */
 
 char *launch_choose_folder(GError **error)
 {
@@ -34,8 +34,14 @@ char *launch_choose_folder(GError **error)
     return NULL;
 }
 
+bool launch_make_folder(const char *folder, GError **error)
+{
+    return mkdir(folder, 0700) == 0 ||
+           error_set_errno(error, errno, "Could not make the folder '%s'", folder);
+}
+
 /* The drive process's argv; option i of the plan is at ARGS_BEFORE + 2 * i. */
-static char **drive_argv(const Plan *plan, const char *folder)
+static char **drive_argv(const Plan *plan, const char *folder, const RouterSetup *router)
 {
     GPtrArray *argv = g_ptr_array_new();
     g_autoptr(Options) lifeline = options_new();
@@ -52,28 +58,11 @@ static char **drive_argv(const Plan *plan, const char *folder)
         g_ptr_array_add(argv, g_strdup(arg->name));
         g_ptr_array_add(argv, g_strdup(arg->arg));
     }
+    if (router) {
+        router_add_drive_options(router, argv, LIFELINE_FD + 1);
+    }
     g_ptr_array_add(argv, NULL);
     return (char **)g_ptr_array_free(argv, false);
-}
-
-/* In the child: nothing of the caller's but standard error goes along, and no terminal's signals. Only
- * async-signal-safe calls. */
-static void become_drive_process(char **argv, int lifeline)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    setsid();
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) {
-        _exit(127);
-    }
-    if (lifeline == LIFELINE_FD) {
-        fcntl(lifeline, F_SETFD, 0);
-    } else if (dup2(lifeline, LIFELINE_FD) < 0) {
-        _exit(127);
-    }
-    close_range(LIFELINE_FD + 1, ~0u, 0);
-    execv("/proc/self/exe", argv);
-    _exit(127);
 }
 
 static void set_launch_error(const Plan *plan, int index, const char *message, GError **error)
@@ -96,9 +85,28 @@ static void wait_for_end(GPid pid)
     }
 }
 
-gboolean launch_drives(const Plan *plan, const char *folder, int *ret_fd, GPid *ret_pid, GError **error)
+/* The drive process's descriptors: its end of the lifeline, then its monitors. */
+static pid_t start_drives(char **argv, int lifeline, const RouterSetup *router)
 {
-    g_auto(GStrv) argv = drive_argv(plan, folder);
+    g_autoptr(GArray) fds = g_array_new(false, false, sizeof(int));
+    size_t n = 0;
+
+    g_array_append_val(fds, lifeline);
+    if (router) {
+        const int *more = router_drive_fds(router, &n);
+        g_array_append_vals(fds, more, (guint)n);
+    }
+    if (fds->len > SPAWN_FDS_MAX) {
+        errno = EMFILE;
+        return -1;
+    }
+    return spawn_self(argv, (const int *)(void *)fds->data, fds->len, false);
+}
+
+bool launch_drives(const Plan *plan, const char *folder, const RouterSetup *router, int *ret_fd,
+                   GPid *ret_pid, GError **error)
+{
+    g_auto(GStrv) argv = drive_argv(plan, folder, router);
     auto_fd ours = -1, theirs = -1;
     g_autofree char *message = NULL;
     int index;
@@ -106,22 +114,14 @@ gboolean launch_drives(const Plan *plan, const char *folder, int *ret_fd, GPid *
     if (!lifeline_pair(&ours, &theirs, error)) {
         return false;
     }
-    if (mkdir(folder, 0700) < 0) {
-        return error_set_errno(error, errno, "Could not make the folder '%s'", folder);
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        become_drive_process(argv, theirs);
-    }
+    pid_t pid = start_drives(argv, theirs, router);
     close(steal_fd(&theirs));
     if (pid < 0) {
-        rmdir(folder);
         return error_set_errno(error, errno, "Could not fork");
     }
     if (!lifeline_wait(ours, &index, &message)) {
         set_launch_error(plan, index, message, error);
         wait_for_end(pid);
-        rmdir(folder);
         return false;
     }
     *ret_fd = steal_fd(&ours);
@@ -142,9 +142,19 @@ void launch_become(const char *program, char *const *args, GError **error)
     error_set_errno(error, errno, "Could not run '%s'", program);
 }
 
-void launch_engine(const char *program, const Plan *plan, int fd, GPid pid, GError **error)
+void launch_engine(const char *program, const Plan *plan, const RouterSetup *router, int fd, GPid pid,
+                   GError **error)
 {
-    launch_become(program, plan->qemu_argv, error);
+    g_autoptr(GPtrArray) args = g_ptr_array_new();
+
+    for (char **arg = plan->qemu_argv; *arg; arg++) {
+        g_ptr_array_add(args, *arg);
+    }
+    if (router) {
+        router_add_engine_options(router, args);
+    }
+    g_ptr_array_add(args, NULL);
+    launch_become(program, (char **)args->pdata, error);
     if (fd >= 0) {
         close(fd);
         wait_for_end(pid);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "system/folder.h"
 #include "util/error.h"
 #include "util/options.h"
 
@@ -60,7 +61,7 @@ void lifeline_free(Lifeline *lifeline)
         g_source_remove(lifeline->source);
     }
     if (lifeline->folder) {
-        rmdir(lifeline->folder);
+        folder_remove(lifeline->folder);
     }
     close(lifeline->fd);
     g_free(lifeline->folder);

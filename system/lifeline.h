@@ -17,7 +17,7 @@ typedef struct Lifeline Lifeline;
 /* The drive process's end, from `[fd=]N[,folder=DIR][,quiet=on]`. */
 Lifeline *lifeline_new(const char *arg, GError **error);
 
-/* Closes it and removes the folder, if that is empty. NULL is allowed. */
+/* Closes it and removes the folder (folder_remove()). NULL is allowed. */
 void lifeline_free(Lifeline *lifeline);
 
 /* `closed` runs on the loop when the other end is gone. */

@@ -54,6 +54,8 @@ typedef struct PlanDraft {
     GPtrArray *nodes;       /* PlanArg: --object and --blockdev, in order */
     GPtrArray *notes;       /* char * */
     GPtrArray *sockets;     /* char * */
+    GPtrArray *monitors;    /* PlanMonitor */
+    GPtrArray *ports;       /* PlanPort */
     unsigned names;         /* counter for generated names */
 } PlanDraft;
 
@@ -76,6 +78,9 @@ void plan_take_node(PlanDraft *draft, CmdItem *blockdev);
 /* Keeps those of the dropped nodes that something left in QEMU's line names. */
 void plan_keep_shared_nodes(PlanDraft *draft);
 
+/* The object of this id goes to the drive process as well, behind those that it needs. */
+void plan_take_object(PlanDraft *draft, const char *id);
+
 void plan_add_node(PlanDraft *draft, Options *node, const char *node_name, const char *origin);
 
 /* plan-source.c */
@@ -92,6 +97,11 @@ void plan_add_drive_node(PlanDraft *draft, CmdItem *item, Options *node, const c
 /* plan-place.c */
 bool plan_place_drives(PlanDraft *draft, GError **error);
 void plan_attach_controllers(PlanDraft *draft);
+
+/* plan-monitor.c: QMP monitors become the router's. */
+void plan_take_monitors(PlanDraft *draft);
+/* All secrets go to the drive process. */
+void plan_take_secrets(PlanDraft *draft);
 
 /* plan-memory.c */
 void plan_share_memory(PlanDraft *draft);

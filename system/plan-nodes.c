@@ -58,8 +58,6 @@ bool plan_node_is_served(PlanDraft *draft, CmdItem *blockdev)
     return plan_options_are_served(draft, blockdev->parsed, 0);
 }
 
-static void take_object(PlanDraft *draft, const char *id);
-
 /* Keys whose value is an object's id: key-secret, password-secret, cookie-secret, tls-creds, throttle-group,
  * …; in a secret keyid, in TLS credentials passwordid. */
 static void take_objects(PlanDraft *draft, Options *options)
@@ -70,7 +68,7 @@ static void take_objects(PlanDraft *draft, Options *options)
         if (g_str_has_suffix(*key, "-secret") || g_str_has_suffix(*key, "tls-creds") ||
             g_str_has_suffix(*key, "throttle-group") || !strcmp(*key, "keyid") ||
             !strcmp(*key, "passwordid")) {
-            take_object(draft, options_get(options, *key));
+            plan_take_object(draft, options_get(options, *key));
         }
     }
 }
@@ -81,7 +79,7 @@ static char *item_json(CmdItem *item)
 }
 
 /* Objects are small and only read: QEMU keeps its own. */
-static void take_object(PlanDraft *draft, const char *id)
+void plan_take_object(PlanDraft *draft, const char *id)
 {
     for (guint i = 0; i < draft->line->items->len; i++) {
         CmdItem *item = cmd_line_item(draft->line, i);

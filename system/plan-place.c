@@ -211,6 +211,11 @@ static void attach_controller(PlanDraft *draft, PlanController *controller)
     options_set(server, "dma", dma[draft->accel]);
     g_ptr_array_add(draft->nodes, plan_arg_new("--vfio-user", plan_options_to_json(server), NULL));
     g_ptr_array_add(draft->sockets, path);
+    PlanPort *port = g_new0(PlanPort, 1);
+    port->device = g_steal_pointer(&id);
+    port->user_id = g_strdup(controller->user_id);
+    port->hidden = !controller->replaces;
+    g_ptr_array_add(draft->ports, port);
 }
 
 static void attach_drive(PlanDraft *draft, PlanController *controller, int port)

@@ -63,6 +63,26 @@ bool plan_id_taken(PlanDraft *draft, const char *id)
     return false;
 }
 
+static void plan_monitor_free(gpointer data)
+{
+    PlanMonitor *monitor = data;
+
+    g_free(monitor->label);
+    g_free(monitor->chardev);
+    g_free(monitor->engine);
+    g_free(monitor->origin);
+    g_free(monitor);
+}
+
+static void plan_port_free(gpointer data)
+{
+    PlanPort *port = data;
+
+    g_free(port->device);
+    g_free(port->user_id);
+    g_free(port);
+}
+
 static void plan_drive_free(gpointer data)
 {
     PlanDrive *drive = data;
@@ -96,6 +116,10 @@ static bool plan_finish(PlanDraft *draft, GError **error)
         cmd_line_append(draft->line, "global", "ide-cd.write-cache=auto");
     }
     plan_attach_controllers(draft);
+    plan_take_monitors(draft);
+    if (draft->monitors->len) {
+        plan_take_secrets(draft);
+    }
     return true;
 }
 
@@ -107,6 +131,8 @@ static void plan_draft_clear(PlanDraft *draft)
     g_clear_pointer(&draft->nodes, g_ptr_array_unref);
     g_clear_pointer(&draft->notes, g_ptr_array_unref);
     g_clear_pointer(&draft->sockets, g_ptr_array_unref);
+    g_clear_pointer(&draft->monitors, g_ptr_array_unref);
+    g_clear_pointer(&draft->ports, g_ptr_array_unref);
 }
 
 static bool plan_draft_init(PlanDraft *draft, const char *const *argv, const char *socket_dir,
@@ -119,6 +145,8 @@ static bool plan_draft_init(PlanDraft *draft, const char *const *argv, const cha
     draft->nodes = g_ptr_array_new_with_free_func(plan_arg_free);
     draft->notes = g_ptr_array_new_with_free_func(g_free);
     draft->sockets = g_ptr_array_new_with_free_func(g_free);
+    draft->monitors = g_ptr_array_new_with_free_func(plan_monitor_free);
+    draft->ports = g_ptr_array_new_with_free_func(plan_port_free);
     draft->line = cmd_line_parse(argv, error);
     return draft->line != NULL;
 }
@@ -153,6 +181,8 @@ Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks 
         plan->qemu_argv = plan->serves ? cmd_line_to_argv(draft.line) : g_strdupv((char **)argv);
         plan->drive = g_steal_pointer(&draft.nodes);
         plan->sockets = g_steal_pointer(&draft.sockets);
+        plan->monitors = g_steal_pointer(&draft.monitors);
+        plan->ports = g_steal_pointer(&draft.ports);
         plan->notes = g_steal_pointer(&draft.notes);
     }
     plan_draft_clear(&draft);
@@ -165,6 +195,8 @@ void plan_free(Plan *plan)
         g_strfreev(plan->qemu_argv);
         g_clear_pointer(&plan->drive, g_ptr_array_unref);
         g_clear_pointer(&plan->sockets, g_ptr_array_unref);
+        g_clear_pointer(&plan->monitors, g_ptr_array_unref);
+        g_clear_pointer(&plan->ports, g_ptr_array_unref);
         g_clear_pointer(&plan->notes, g_ptr_array_unref);
         g_free(plan);
     }

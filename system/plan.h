@@ -26,6 +26,8 @@ typedef struct PlanHooks {
     /* Whether the file given to -bios is UEFI rather than SeaBIOS. */
     bool (*firmware_is_uefi)(const char *filename);
     bool (*is_directory)(const char *path);
+    /* chardev_options_from_text(). */
+    Options *(*chardev_options)(const char *text, GError **error);
 } PlanHooks;
 
 /* One option for the drive process, and the words of the user's that it comes from (for messages). */
@@ -35,14 +37,32 @@ typedef struct PlanArg {
     char *origin; /* "-cdrom x.iso", or NULL */
 } PlanArg;
 
+/* A QMP monitor whose connection is the router's. */
+typedef struct PlanMonitor {
+    char *label;   /* the chardev's id */
+    char *chardev; /* argument of --chardev, without id: where the client is */
+    char *engine;  /* the same for QEMU's -chardev, a server; `fd` is to be added */
+    char *origin;  /* an item's */
+    bool pretty;
+} PlanMonitor;
+
+/* A controller of the drive process. */
+typedef struct PlanPort {
+    char *device;  /* id of QEMU's vfio-user-pci device */
+    char *user_id; /* the controller that it stands for */
+    bool hidden;   /* the user's command line has no such device */
+} PlanPort;
+
 typedef struct Plan {
-    bool serves;        /* false: nothing for Spindle here, QEMU gets its arguments as they came */
-    bool daemonize;     /* -daemonize */
-    bool timestamp;     /* -msg timestamp=on */
-    char **qemu_argv;   /* without argv[0] */
-    GPtrArray *drive;   /* PlanArg: the drive process's options in order */
-    GPtrArray *sockets; /* char *: paths in `socket_dir`, one a controller */
-    GPtrArray *notes;   /* char *: what else was changed, to be told to the user */
+    bool serves;         /* false: nothing for Spindle here, QEMU gets its arguments as they came */
+    bool daemonize;      /* -daemonize */
+    bool timestamp;      /* -msg timestamp=on */
+    char **qemu_argv;    /* without argv[0] */
+    GPtrArray *drive;    /* PlanArg: the drive process's options in order */
+    GPtrArray *monitors; /* PlanMonitor */
+    GPtrArray *ports;    /* PlanPort */
+    GPtrArray *sockets;  /* char *: paths in `socket_dir`, one a controller */
+    GPtrArray *notes;    /* char *: what else was changed, to be told to the user */
 } Plan;
 
 /* argv without argv[0]; `socket_dir` is a folder that need not exist yet. NULL and an error that begins with

@@ -9,4 +9,7 @@
 int spindle_main(int argc, char **argv);
 int spindled_main(int argc, char **argv);
 
+/* What `spindle` starts for its monitors: see system/router.h. */
+int router_main(int argc, char **argv);
+
 #endif

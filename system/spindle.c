@@ -12,7 +12,9 @@
 #include <unistd.h>
 #include "block/block.h"
 #include "block/probe.h"
+#include "monitor/chardev.h"
 #include "system/engine.h"
+#include "system/folder.h"
 #include "system/launch.h"
 #include "system/plan.h"
 #include "system/qtest/choose.h"
@@ -81,6 +83,7 @@ static const PlanHooks hooks = {
     .probe_format = probe_format,
     .firmware_is_uefi = firmware_is_uefi,
     .is_directory = is_directory,
+    .chardev_options = chardev_options_from_text,
 };
 
 static int fail(GError *error)
@@ -105,11 +108,32 @@ static int run_qtest(int argc, char **argv, QtestChoice choice, const char *reas
     return fail(error);
 }
 
+/* The processes beside QEMU, and QEMU. Returns on failure only. */
+static void launch(const Plan *plan, const char *engine, const char *folder, GError **error)
+{
+    RouterSetup *router = NULL;
+    int fd = -1;
+    GPid pid = 0;
+
+    bool ok = !plan->serves || (launch_make_folder(folder, error) &&
+                                (!plan->monitors->len || (router = router_setup_new(plan, folder, error))) &&
+                                launch_drives(plan, folder, router, &fd, &pid, error) &&
+                                (!router || router_start(router, error)));
+    if (ok) {
+        for (guint i = 0; i < plan->notes->len; i++) {
+            log_info("%s", (char *)g_ptr_array_index(plan->notes, i));
+        }
+        launch_engine(engine, plan, router, fd, pid, error);
+    }
+    router_setup_free(router);
+    if (plan->serves) {
+        folder_remove(folder);
+    }
+}
+
 int spindle_main(int argc, char **argv)
 {
     GError *error = NULL;
-    int fd = -1;
-    GPid pid = 0;
     g_autofree char *reason = NULL;
 
     log_set_program(argv[0]);
@@ -127,12 +151,8 @@ int spindle_main(int argc, char **argv)
     }
     log_set_timestamp(plan->timestamp);
     g_autofree char *engine = engine_find(plan->serves, &error);
-    if (!engine || (plan->serves && !launch_drives(plan, folder, &fd, &pid, &error))) {
-        return fail(error);
+    if (engine) {
+        launch(plan, engine, folder, &error);
     }
-    for (guint i = 0; i < plan->notes->len; i++) {
-        log_info("%s", (char *)g_ptr_array_index(plan->notes, i));
-    }
-    launch_engine(engine, plan, fd, pid, &error);
     return fail(error);
 }

@@ -5,6 +5,7 @@
  * `drive` (the drive process's options), `notes`, `error`. With SPINDLE_CASES_WRITE=1 in the environment the
  * files are rewritten with what came out, for a look with git diff.
  */
+#include "monitor/chardev.h"
 #include "system/plan.h"
 #include "system/qemu-options.h"
 #include <string.h>
@@ -55,8 +56,8 @@ static bool fake_is_directory(const char *path)
     return g_str_has_prefix(path, "/hugepages");
 }
 
-static const PlanHooks hooks = {fake_has_driver, fake_from_filename, fake_probe, fake_uefi,
-                                fake_is_directory};
+static const PlanHooks hooks = {fake_has_driver, fake_from_filename, fake_probe,
+                                fake_uefi,       fake_is_directory,  chardev_options_from_text};
 
 static GHashTable *read_sections(const char *path, char **ret_comment)
 {
@@ -99,6 +100,7 @@ static void print_plan(GString *out, Plan *plan, const char *const *argv)
 {
     g_autoptr(GPtrArray) qemu = g_ptr_array_new();
     g_autoptr(GPtrArray) drive = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) monitors = g_ptr_array_new_with_free_func(g_free);
 
     for (char **arg = plan->qemu_argv; *arg; arg++) {
         g_ptr_array_add(qemu, *arg);
@@ -113,7 +115,15 @@ static void print_plan(GString *out, Plan *plan, const char *const *argv)
     if (plan->serves || !g_strv_equal((const char *const *)plan->qemu_argv, argv)) {
         print_section(out, "qemu", qemu);
     }
+    for (guint i = 0; i < plan->monitors->len; i++) {
+        PlanMonitor *monitor = g_ptr_array_index(plan->monitors, i);
+        g_ptr_array_add(monitors, g_strdup_printf("%s: %s%s", monitor->label, monitor->chardev,
+                                                  monitor->pretty ? " pretty" : ""));
+        g_ptr_array_add(monitors, g_strdup_printf("    %s", monitor->engine));
+        g_ptr_array_add(monitors, g_strdup_printf("    # %s", monitor->origin));
+    }
     print_section(out, "drive", drive);
+    print_section(out, "monitors", monitors);
     print_section(out, "notes", plan->notes);
 }
 
@@ -142,6 +152,7 @@ static void test_case(gconstpointer data)
     }
     print_section(expected, "qemu", g_hash_table_lookup(sections, "qemu"));
     print_section(expected, "drive", g_hash_table_lookup(sections, "drive"));
+    print_section(expected, "monitors", g_hash_table_lookup(sections, "monitors"));
     print_section(expected, "notes", g_hash_table_lookup(sections, "notes"));
     print_section(expected, "error", g_hash_table_lookup(sections, "error"));
     if (g_getenv("SPINDLE_CASES_WRITE")) {

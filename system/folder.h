@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The private folder of the sockets of one machine. Several processes use it; whoever ends last, after the
+ * emulator, removes it. Any thread.
+ */
+#ifndef SPINDLE_SYSTEM_FOLDER_H
+#define SPINDLE_SYSTEM_FOLDER_H
+
+/* Removes it with the sockets in it; anything else in it stays, and the folder then too. */
+void folder_remove(const char *path);
+
+#endif

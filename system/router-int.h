@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The router's parts:
+ *
+ *   router.c        the process: start, what it has of QEMU and the drive process, end
+ *   router-peer.c   a session as a client of QEMU's or the drive process's monitor
+ *   router-port.c   a user's monitor: the connection, and the one with QEMU that goes with it
+ *   router-call.c   one command of a user's
+ *   router-route.c  which command goes where
+ *   router-merge.c  answers of both, joined
+ *   router-nodes.c  block nodes and which of the two has them
+ *
+ * All on the loop thread.
+ */
+#ifndef SPINDLE_SYSTEM_ROUTER_INT_H
+#define SPINDLE_SYSTEM_ROUTER_INT_H
+
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+#include "monitor/stream.h"
+#include "system/router-config.h"
+
+#define ROUTER_CHARDEV "spindle-monitor" /* QEMU's chardev for the router's own session */
+
+typedef struct Router Router;
+typedef struct RouterPeer RouterPeer;
+typedef struct RouterPort RouterPort;
+typedef struct RouterCall RouterCall;
+typedef struct RouterNodes RouterNodes;
+
+struct Router {
+    RouterConfig *config;
+    GMainLoop *loop;
+    RouterPeer *engine; /* the router's own sessions */
+    RouterPeer *drives;
+    GPtrArray *ports; /* RouterPort */
+    RouterNodes *nodes;
+    GHashTable *open_trays; /* names of drives whose medium a user is changing */
+    bool ended;             /* QEMU is gone */
+};
+
+/* router.c */
+
+/* Whether this is one of Spindle's drives: its id, its name as a drive, or its path. */
+bool router_has_drive(const Router *router, const char *name);
+/* A port has nothing left to send. */
+void router_port_done(Router *router);
+/* The drive process is gone. */
+bool router_drives_alive(const Router *router);
+
+/* router-peer.c */
+
+/* `answer` has a member `return` or `error`; it stays the peer's. A peer that is gone answers with an error.
+ */
+typedef void RouterReply(JsonObject *answer, void *opaque);
+
+typedef struct RouterPeerOps {
+    void (*event)(JsonNode *event, void *opaque); /* may be NULL */
+    void (*closed)(void *opaque);
+} RouterPeerOps;
+
+/* `what` is it, for errors: "The drive process". */
+RouterPeer *router_peer_new(int fd, const char *what, const RouterPeerOps *ops, void *opaque);
+/* What is outstanding is answered by an error, as is all that is asked from then on. */
+void router_peer_close(RouterPeer *peer);
+void router_peer_free(RouterPeer *peer); /* the same first; NULL is allowed */
+bool router_peer_alive(const RouterPeer *peer);
+/* `args` is copied; NULL: none. */
+void router_peer_ask(RouterPeer *peer, const char *command, JsonObject *args, RouterReply *reply,
+                     void *opaque);
+void router_peer_pause(RouterPeer *peer, bool paused);
+
+/* router-port.c */
+struct RouterPort {
+    Router *router;
+    const RouterConfigPort *config;
+    RouterPeer *drives; /* this port's session with the drive process */
+    Stream *client;     /* NULL: nobody is connected */
+    Stream *engine;     /* NULL likewise, or QEMU has closed it */
+    struct QmpFramer *from_client, *from_engine;
+    guint watch;         /* of the listening socket */
+    guint next;          /* source that takes the next command */
+    bool ready;          /* capabilities are negotiated */
+    bool client_over;    /* not a server: there will be no other */
+    GQueue queue;        /* RouterCall, not yet begun */
+    RouterCall *current; /* under way */
+    RouterCall *waiting; /* the same while QEMU has to answer it */
+    GPtrArray *urgent;   /* char *: ids of out-of-band commands that QEMU has */
+    GArray *fds;         /* int: came with the bytes of the next command */
+};
+
+RouterPort *router_port_new(Router *router, const RouterConfigPort *config);
+void router_port_free(RouterPort *port);
+/* QEMU is gone: no more clients. True when nothing is left to send. */
+bool router_port_finish(RouterPort *port);
+void router_port_send(RouterPort *port, JsonNode *message);
+/* The call is over: takes the next. */
+void router_port_next(RouterPort *port);
+
+/* router-call.c */
+struct RouterCall {
+    RouterPort *port;
+    unsigned refs;
+    bool orphan; /* its client has gone */
+    char *text;  /* as it came */
+    size_t len;
+    GArray *fds;                                             /* int */
+    JsonNode *request;                                       /* NULL: too long for us to look at */
+    const char *name;                                        /* stays the request's, as the others */
+    JsonObject *args;                                        /* never NULL when `request` is not */
+    JsonNode *id;                                            /* or NULL */
+    bool urgent;                                             /* exec-oob */
+    void (*on_engine)(RouterCall *call, JsonObject *answer); /* NULL: the answer passes as it is */
+    void (*on_drives)(RouterCall *call, JsonObject *answer);
+    void (*on_script)(RouterCall *call, JsonObject *failure); /* NULL: all went well */
+    JsonNode *kept;                                           /* an answer, for joining */
+    GPtrArray *script; /* steps still to do, see router_call_run_script() */
+    struct Move *move; /* of router-nodes.c */
+};
+
+RouterCall *router_call_new(RouterPort *port, char *text, size_t len, GArray *fds);
+void router_call_unref(RouterCall *call);
+/* Begins it. */
+void router_call_start(RouterCall *call);
+/* To QEMU as it came. */
+void router_call_pass(RouterCall *call, void (*on_engine)(RouterCall *call, JsonObject *answer));
+/* QEMU's answer to what was passed. */
+void router_call_engine_answered(RouterCall *call, const char *text, size_t len);
+/* The same command to the drive process. */
+void router_call_ask(RouterCall *call, void (*on_drives)(RouterCall *call, JsonObject *answer));
+/* Answers, and ends it: with a copy of the answer's `return` or `error`; a value (taken over); an error. */
+void router_call_answer(RouterCall *call, JsonObject *answer);
+void router_call_return(RouterCall *call, JsonNode *value);
+void router_call_fail(RouterCall *call, const char *error_class, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* A step that the router takes by itself. */
+typedef struct RouterStep {
+    bool engine; /* QEMU's, else the drive process's */
+    char *command;
+    JsonObject *args;
+    bool *failed; /* NULL: it must not fail; else set when it does, and what follows is done all the same */
+} RouterStep;
+
+/* Steps one after the other up to the first that must not fail and does. */
+void router_call_add_step(RouterCall *call, bool engine, const char *command, JsonObject *args, bool *failed);
+void router_call_run_script(RouterCall *call, void (*done)(RouterCall *call, JsonObject *failure));
+
+/* router-route.c */
+void router_route(RouterCall *call);
+/* The value of a string argument, or NULL. */
+const char *router_call_arg(const RouterCall *call, const char *name);
+
+/* router-merge.c */
+void router_merge_query_block(RouterCall *call);
+void router_merge_blockstats(RouterCall *call);
+void router_merge_named_nodes(RouterCall *call);
+void router_merge_chardevs(RouterCall *call);
+void router_merge_qom_list(RouterCall *call);
+/* human-monitor-command: text of both. */
+void router_merge_text(RouterCall *call);
+
+/* router-nodes.c */
+RouterNodes *router_nodes_new(JsonArray *nodes);
+void router_nodes_free(RouterNodes *nodes);
+bool router_node_is_ours(const Router *router, const char *name);
+void router_nodes_add(RouterCall *call);    /* blockdev-add */
+void router_nodes_del(RouterCall *call);    /* blockdev-del */
+void router_nodes_reopen(RouterCall *call); /* blockdev-reopen */
+/* Runs `then` with the node where it is needed: moved there if it was with the other and is free. */
+void router_nodes_need(RouterCall *call, const char *name, bool engine, void (*then)(RouterCall *call));
+/* The first of the call's arguments that names a node which only the drive process has, or NULL. */
+const char *router_nodes_wanted(const RouterCall *call);
+
+/* Values. */
+bool router_answer_failed(JsonObject *answer);
+const char *router_answer_class(JsonObject *answer);
+const char *router_answer_text(JsonObject *answer);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Which command goes where. Whatever is not in the table passes to QEMU, unless it names one of Spindle's
+ * drives or a node that only the drive process has.
+ */
+#include "system/router-int.h"
+#include <string.h>
+#include "monitor/qmp.h"
+
+const char *router_call_arg(const RouterCall *call, const char *name)
+{
+    JsonNode *node = json_object_get_member(call->args, name);
+
+    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
+               ? json_node_get_string(node)
+               : NULL;
+}
+
+static void pass(RouterCall *call)
+{
+    router_call_pass(call, NULL);
+}
+
+/* The drive process has no such command, or knows what the drive cannot do. */
+static void answered(RouterCall *call, JsonObject *answer)
+{
+    if (router_answer_failed(answer) && !strcmp(router_answer_class(answer), "CommandNotFound")) {
+        router_call_fail(call, "GenericError", "Spindle's drives and their nodes do not support '%s'",
+                         call->name);
+    } else {
+        router_call_answer(call, answer);
+    }
+}
+
+static void ask(RouterCall *call)
+{
+    router_call_ask(call, answered);
+}
+
+/* The drive that `id`, `device` or `name` names, if it is Spindle's. */
+static const char *call_drive(const RouterCall *call)
+{
+    static const char *const keys[] = {"id", "device"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *name = router_call_arg(call, keys[i]);
+        if (name && router_has_drive(call->port->router, name)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* By its drive, else by its node, else QEMU's. */
+static void route_drive(RouterCall *call)
+{
+    const char *node = router_call_arg(call, "node-name");
+
+    if (call_drive(call) || (node && router_node_is_ours(call->port->router, node))) {
+        ask(call);
+    } else {
+        pass(call);
+    }
+}
+
+/* The tray is where a change of the medium begins and ends, see router-nodes.c. */
+static void tray_answered(RouterCall *call, JsonObject *answer)
+{
+    GHashTable *open = call->port->router->open_trays;
+    const char *drive = call_drive(call);
+    bool begins = !strcmp(call->name, "blockdev-remove-medium");
+
+    if (!router_answer_failed(answer) && begins) {
+        g_hash_table_add(open, g_strdup(drive));
+    } else if (!router_answer_failed(answer)) {
+        g_hash_table_remove(open, drive);
+    }
+    router_call_answer(call, answer);
+}
+
+static void ask_tray(RouterCall *call)
+{
+    router_call_ask(call, tray_answered);
+}
+
+static void route_tray(RouterCall *call)
+{
+    if (call_drive(call)) {
+        ask_tray(call);
+    } else {
+        pass(call);
+    }
+}
+
+static void route_insert(RouterCall *call)
+{
+    const char *node = router_call_arg(call, "node-name");
+
+    if (call_drive(call)) {
+        router_nodes_need(call, node, false, ask_tray);
+    } else {
+        router_nodes_need(call, node, true, pass);
+    }
+}
+
+/* Objects that both may need: the drive process gets a copy. What it does not have is QEMU's alone. */
+static void object_copied(RouterCall *call, JsonObject *failure)
+{
+    if (failure) {
+        router_call_answer(call, failure);
+    } else {
+        router_call_return(call, qmp_object(json_object_new()));
+    }
+}
+
+static void object_added(RouterCall *call, JsonObject *answer)
+{
+    static const char *const shared[] = {"secret", "throttle-group", NULL};
+    static bool ignored;
+    const char *type = router_call_arg(call, "qom-type");
+
+    if (router_answer_failed(answer) || !type) {
+        router_call_answer(call, answer);
+        return;
+    }
+    router_call_add_step(call, false, "object-add", call->args,
+                         g_strv_contains(shared, type) && router_drives_alive(call->port->router) ? NULL
+                                                                                                  : &ignored);
+    router_call_run_script(call, object_copied);
+}
+
+static void route_object_add(RouterCall *call)
+{
+    const char *type = router_call_arg(call, "qom-type");
+
+    if (type &&
+        (!strcmp(type, "secret") || !strcmp(type, "throttle-group") || g_str_has_prefix(type, "tls-creds"))) {
+        router_call_pass(call, object_added);
+    } else {
+        pass(call);
+    }
+}
+
+/* One that a node in the drive process uses stays with both. */
+static void object_deleted_here(RouterCall *call, JsonObject *answer)
+{
+    if (router_answer_failed(answer) && strstr(router_answer_text(answer), "in use")) {
+        router_call_answer(call, answer);
+    } else {
+        pass(call);
+    }
+}
+
+static void route_object_del(RouterCall *call)
+{
+    if (router_drives_alive(call->port->router)) {
+        router_call_ask(call, object_deleted_here);
+    } else {
+        pass(call);
+    }
+}
+
+static const char *const drive_drivers[] = {"ide-cd", "ide-hd", NULL};
+
+static void device_answered(RouterCall *call, JsonObject *answer)
+{
+    const char *bus = router_call_arg(call, "bus");
+
+    if (router_answer_failed(answer) && !strcmp(router_answer_class(answer), "CommandNotFound")) {
+        router_call_fail(call, "GenericError", "Bus '%s' does not support hotplugging", bus ? bus : "ide.0");
+    } else {
+        router_call_answer(call, answer);
+    }
+}
+
+static void ask_device(RouterCall *call)
+{
+    router_call_ask(call, device_answered);
+}
+
+/* Drives for a bus of Spindle's, whether or not it can take them while the machine runs. */
+static void route_device_add(RouterCall *call)
+{
+    const char *driver = router_call_arg(call, "driver");
+    const char *node = router_call_arg(call, "drive");
+
+    if (driver && g_strv_contains(drive_drivers, driver)) {
+        router_nodes_need(call, node, false, ask_device);
+    } else {
+        router_nodes_need(call, node, true, pass);
+    }
+}
+
+static void route_device_del(RouterCall *call)
+{
+    if (call_drive(call)) {
+        ask_device(call);
+    } else {
+        pass(call);
+    }
+}
+
+static void route_qom(RouterCall *call)
+{
+    const char *path = router_call_arg(call, "path");
+
+    if (path && router_has_drive(call->port->router, path)) {
+        ask(call);
+    } else if (path && !strcmp(call->name, "qom-list") &&
+               (!strcmp(path, "/machine/peripheral") || !strcmp(path, "peripheral"))) {
+        router_merge_qom_list(call);
+    } else {
+        pass(call);
+    }
+}
+
+/* The first word behind `at` others that is no switch; to be freed, NULL: none. */
+static char *text_word(const char *line, unsigned at)
+{
+    g_auto(GStrv) words = g_strsplit_set(line, " \t", -1);
+
+    for (char **word = words; *word; word++) {
+        if ((*word)[0] && (*word)[0] != '-' && at-- == 0) {
+            return g_strdup(*word);
+        }
+    }
+    return NULL;
+}
+
+/* human-monitor-command: what names a drive first, and the lists. */
+static void route_text(RouterCall *call)
+{
+    static const char *const on_drive[] = {
+        "eject", "change", "qemu-io", "block_resize", "block_set_io_throttle", "device_del", NULL};
+    const char *line = router_call_arg(call, "command-line");
+    g_autofree char *name = line ? text_word(line, 0) : NULL, *first = line ? text_word(line, 1) : NULL;
+    g_autofree char *second = line ? text_word(line, 2) : NULL;
+    Router *router = call->port->router;
+
+    if (name && first && g_strv_contains(on_drive, name) &&
+        (router_has_drive(router, first) || router_node_is_ours(router, first))) {
+        ask(call);
+    } else if (!g_strcmp0(name, "info") && (!g_strcmp0(first, "block") || !g_strcmp0(first, "blockstats"))) {
+        if (!second) {
+            router_merge_text(call);
+        } else if (router_has_drive(router, second) || router_node_is_ours(router, second)) {
+            ask(call);
+        } else {
+            pass(call);
+        }
+    } else {
+        pass(call);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*route)(RouterCall *call);
+} routes[] = {
+    {"block_resize", route_drive},
+    {"block_set_io_throttle", route_drive},
+    {"block-latency-histogram-set", route_drive},
+    {"block-set-write-threshold", route_drive},
+    {"blockdev-add", router_nodes_add},
+    {"blockdev-change-medium", route_tray},
+    {"blockdev-close-tray", route_tray},
+    {"blockdev-del", router_nodes_del},
+    {"blockdev-insert-medium", route_insert},
+    {"blockdev-open-tray", route_drive},
+    {"blockdev-remove-medium", route_tray},
+    {"blockdev-reopen", router_nodes_reopen},
+    {"device_add", route_device_add},
+    {"device_del", route_device_del},
+    {"eject", route_drive},
+    {"human-monitor-command", route_text},
+    {"object-add", route_object_add},
+    {"object-del", route_object_del},
+    {"qom-get", route_qom},
+    {"qom-list", route_qom},
+    {"qom-set", route_qom},
+    {"query-block", router_merge_query_block},
+    {"query-blockstats", router_merge_blockstats},
+    {"query-chardev", router_merge_chardevs},
+    {"query-named-block-nodes", router_merge_named_nodes},
+};
+
+void router_route(RouterCall *call)
+{
+    const char *node;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(routes); i++) {
+        if (!strcmp(routes[i].name, call->name)) {
+            routes[i].route(call);
+            return;
+        }
+    }
+    node = router_call_arg(call, "device");
+    if (node && router_has_drive(call->port->router, node)) {
+        ask(call);
+    } else if ((node = router_nodes_wanted(call))) {
+        router_nodes_need(call, node, true, pass);
+    } else {
+        pass(call);
+    }
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The router's process. It ends with QEMU.
+ */
+#include "system/programs.h"
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include "system/folder.h"
+#include "system/router-int.h"
+#include "util/log.h"
+
+#define LAST_WORDS_MS 3000 /* for users to read what is left when QEMU has ended */
+
+bool router_drives_alive(const Router *router)
+{
+    return router_peer_alive(router->drives);
+}
+
+bool router_has_drive(const Router *router, const char *name)
+{
+    static const char *const places[] = {"/machine/peripheral/", "peripheral/", ""};
+    JsonArray *devices = router->config->devices;
+
+    for (size_t k = 0; k < G_N_ELEMENTS(places); k++) {
+        const char *rest = g_str_has_prefix(name, places[k]) ? name + strlen(places[k]) : NULL;
+        for (guint i = 0; rest && i < json_array_get_length(devices); i++) {
+            JsonObject *device = json_array_get_object_element(devices, i);
+            const char *id = json_object_get_string_member(device, "id");
+            if (id[0] && !strcmp(id, rest)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static gboolean on_last_words(gpointer data)
+{
+    Router *router = data;
+
+    g_main_loop_quit(router->loop);
+    return G_SOURCE_REMOVE;
+}
+
+void router_port_done(Router *router)
+{
+    bool all = true;
+
+    for (guint i = 0; i < router->ports->len; i++) {
+        all &= router_port_finish(g_ptr_array_index(router->ports, i));
+    }
+    if (all) {
+        g_main_loop_quit(router->loop);
+    }
+}
+
+static void on_engine_closed(void *opaque)
+{
+    Router *router = opaque;
+
+    router->ended = true;
+    g_timeout_add(LAST_WORDS_MS, on_last_words, router);
+    router_port_done(router);
+}
+
+static void on_engine_event(JsonNode *event, void *opaque)
+{
+}
+
+static void on_drives_closed(void *opaque)
+{
+    Router *router = opaque;
+
+    if (!router->ended) {
+        log_error("The drive process has ended: its drives are gone");
+    }
+}
+
+static const RouterPeerOps engine_ops = {.event = on_engine_event, .closed = on_engine_closed};
+static const RouterPeerOps drives_ops = {.closed = on_drives_closed};
+
+static void start(Router *router)
+{
+    router->loop = g_main_loop_new(NULL, false);
+    router->ports = g_ptr_array_new_with_free_func((GDestroyNotify)router_port_free);
+    router->nodes = router_nodes_new(router->config->nodes);
+    router->open_trays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    router->engine = router_peer_new(router->config->engine, "QEMU", &engine_ops, router);
+    router->drives = router_peer_new(router->config->drives, "The drive process", &drives_ops, router);
+    for (guint i = 0; i < router->config->ports->len; i++) {
+        g_ptr_array_add(router->ports, router_port_new(router, g_ptr_array_index(router->config->ports, i)));
+    }
+}
+
+/* Whatever is under way gets its errors while all is still there. */
+static void end(Router *router)
+{
+    router->ended = true;
+    router_peer_close(router->engine);
+    router_peer_close(router->drives);
+    for (guint i = 0; i < router->ports->len; i++) {
+        router_peer_close(((RouterPort *)g_ptr_array_index(router->ports, i))->drives);
+    }
+    g_ptr_array_unref(router->ports);
+    router_peer_free(router->engine);
+    router_peer_free(router->drives);
+    router_nodes_free(router->nodes);
+    g_hash_table_unref(router->open_trays);
+    g_main_loop_unref(router->loop);
+    folder_remove(router->config->folder);
+}
+
+int router_main(int argc, char **argv)
+{
+    Router router = {0};
+    GError *error = NULL;
+
+    log_set_program(argv[0]);
+    prctl(PR_SET_NAME, "spindle-router");
+    /* It has no end but QEMU's. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    router.config = router_config_from_text(argc > 1 ? argv[1] : "", &error);
+    if (!router.config) {
+        log_gerror(error, NULL);
+        return 1;
+    }
+    log_set_timestamp(router.config->timestamp);
+    start(&router);
+    g_main_loop_run(router.loop);
+    end(&router);
+    router_config_free(router.config);
+    return 0;
+}

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""QEMU's monitors with Spindle's drives in them: what is answered by whom, what is joined, and what passes untouched. With QEMU
+itself, whose guest does not run."""
+
+import array
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
+from program import Place, engine
+from tap import Tap
+from qmp import Qmp
+
+CD = "sata0-0-0"
+DISC = ["-blockdev", '{"driver":"file","filename":"a.iso","node-name":"libvirt-1-storage","auto-read-only":true,"discard":"unmap"}',
+        "-blockdev", '{"node-name":"libvirt-1-format","read-only":true,"driver":"raw","file":"libvirt-1-storage"}',
+        "-device", '{"driver":"ide-cd","bus":"ide.0","drive":"libvirt-1-format","id":"%s"}' % CD]
+MACHINE = ["-machine", "q35", "-accel", "tcg", "-m", "64", "-display", "none", "-nodefaults", "-S",
+           "-blockdev", "driver=null-co,node-name=null0", "-device", "virtio-scsi-pci,id=scsi0",
+           "-device", "scsi-hd,drive=null0,id=disk0", "-device", "pcie-root-port,id=port0,chassis=1"]
+
+
+class Machine:
+    """spindle with a QMP monitor that it is handed as a listening socket, as libvirt does."""
+
+    def __init__(self, place, *args, drive=DISC):
+        self.place = place
+        self.path = os.path.join(place.tmp, "monitor.sock")
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(self.path)
+        listening.listen(1)
+        os.set_inheritable(listening.fileno(), True)
+        self.process = place.start("spindle", *MACHINE, "-chardev", "socket,id=charmonitor,fd=%d,server=on,wait=off" % listening.fileno(),
+                                   "-mon", "chardev=charmonitor,id=monitor,mode=control", *drive, *args, pass_fds=[listening.fileno()])
+        listening.close()
+
+    def end(self, qmp=None):
+        """(exit status, standard error) after `quit`."""
+        if qmp:
+            qmp.command("quit")
+        _, err = self.process.communicate(timeout=20)
+        os.unlink(self.path)
+        return self.process.returncode, re.sub(r".*'-mon' is deprecated.*\n", "", err)
+
+    def children(self, name):
+        return [pid for pid, line in self.place.processes().items() if line.startswith(name + " ")]
+
+
+def names(answer, key):
+    return [item.get(key) for item in answer]
+
+
+def trays(qmp):
+    return [(e["data"]["id"], e["data"]["tray-open"]) for e in qmp.take_events() if e["event"] == "DEVICE_TRAY_MOVED"]
+
+
+def check_queries(tap, qmp):
+    tap.ok(re.match(r"Debian|\(|v|$", qmp.greeting["QMP"]["version"]["package"]) and "oob" in qmp.greeting["QMP"]["capabilities"],
+           "the greeting is QEMU's", qmp.greeting)
+    drives = qmp.command("query-block")
+    tap.equal(names(drives, "qdev"), [CD, "disk0"], "query-block: the drives of both")
+    tap.equal((drives[0]["inserted"]["node-name"], drives[0]["tray_open"], drives[0]["removable"]), ("libvirt-1-format", False, True),
+              "query-block: what is in Spindle's")
+    tap.equal(names(qmp.command("query-blockstats"), "qdev"), [CD, "disk0"], "query-blockstats: of both")
+    tap.equal(sorted(names(qmp.command("query-named-block-nodes", flat=True), "node-name")),
+              ["libvirt-1-format", "libvirt-1-storage", "null0"], "query-named-block-nodes: of both")
+    listed = {d["name"]: d["type"] for d in qmp.command("qom-list", path="/machine/peripheral")}
+    tap.equal(listed, {"type": "string", CD: "child<ide-cd>", "disk0": "child<scsi-hd>", "scsi0": "child<virtio-scsi-pci>",
+                       "port0": "child<pcie-root-port>"}, "qom-list: the drive where the user put it, nothing of Spindle's own")
+    tap.equal(qmp.command("qom-get", path="/machine/peripheral/" + CD, property="type"), "ide-cd", "qom-get of Spindle's drive")
+    tap.equal(qmp.command("qom-get", path="/machine/peripheral/disk0", property="type"), "scsi-hd", "qom-get of QEMU's")
+    tap.equal(names(qmp.command("query-chardev"), "label"), ["charmonitor"], "query-chardev: the user's only")
+    text = qmp.command("human-monitor-command", command_line="info block")
+    tap.ok("a.iso" in text and "Attached to:      " + CD in text and "null-co" in text, "info block: of both", text)
+    tap.ok("disk0" not in qmp.command("human-monitor-command", command_line="info block " + "libvirt-1-format"), "info block of one", text)
+    tap.equal(qmp.failure("eject", id="nothing"), ("DeviceNotFound", "Device 'nothing' not found"), "what nobody has is QEMU's to say")
+    tap.equal(qmp.failure("nonsense"), ("CommandNotFound", "The command nonsense has not been found"), "likewise what is no command")
+
+
+def change(qmp, number, filename):
+    """The steps of `virsh change-media --update`."""
+    qmp.command("blockdev-open-tray", id=CD, force=False)
+    qmp.command("blockdev-remove-medium", id=CD)
+    for layer in ("format", "storage"):
+        qmp.command("blockdev-del", node_name="libvirt-%d-%s" % (number - 1, layer))
+    qmp.command("blockdev-add", driver="file", filename=filename, node_name="libvirt-%d-storage" % number, auto_read_only=True, discard="unmap")
+    qmp.command("blockdev-add", node_name="libvirt-%d-format" % number, read_only=True, driver="raw", file="libvirt-%d-storage" % number)
+    qmp.command("blockdev-insert-medium", id=CD, node_name="libvirt-%d-format" % number)
+    qmp.command("blockdev-close-tray", id=CD)
+
+
+def check_media(tap, place, qmp):
+    change(qmp, 2, "b.iso")
+    tap.equal(qmp.command("query-block")[0]["inserted"]["file"], "b.iso", "a medium is changed as libvirt does it")
+    tap.equal(trays(qmp), [(CD, True), (CD, False)], "DEVICE_TRAY_MOVED, both ways")
+    qmp.command("blockdev-open-tray", id=CD)
+    qmp.command("blockdev-remove-medium", id=CD)
+    failed = qmp.failure("blockdev-add", driver="file", filename="none.iso", node_name="f", read_only=True)
+    tap.equal(failed, ("GenericError", "Could not open 'none.iso': No such file or directory"), "a mistake in a source is told when it is added")
+    qmp.command("blockdev-close-tray", id=CD)
+    tap.equal(qmp.command("blockdev-change-medium", id=CD, filename="a.iso"), {}, "blockdev-change-medium")
+    tap.equal(qmp.command("eject", id=CD), {}, "eject")
+    tap.ok("inserted" not in qmp.command("query-block")[0], "then the drive is empty")
+    for layer in ("format", "storage"):
+        qmp.command("blockdev-del", node_name="libvirt-2-" + layer)
+    qmp.take_events()
+
+
+def check_protocol(tap, qmp):
+    text = "".join('{"execute":"%s","id":%d}' % (("query-name", "query-block", "query-version", "eject")[n % 4], n) for n in range(200))
+    qmp.send(text)
+    got = [qmp.answer() for _ in range(200)]
+    tap.equal([m["id"] for m in got], list(range(200)), "200 commands sent at once are answered in order")
+    tap.ok(all(("error" in m) == (m["id"] % 4 == 3) for m in got), "each with its own answer")
+    qmp.send("{'execute': 'query-name', 'id': {'a': [1, null]}}")
+    tap.equal(qmp.answer(), {"return": {}, "id": {"a": [1, None]}}, "QEMU's own kind of JSON, and an id of any kind")
+    qmp.send("[1}\n")
+    tap.equal(qmp.answer()["error"]["class"], "GenericError", "what is no JSON is an error")
+    qmp.send('["x"]')
+    tap.equal(qmp.answer()["error"]["desc"], "QMP input must be a JSON object", "as is another value, in QEMU's words")
+    # QEMU takes such a command byte by byte, 20 s for 1 MiB.
+    text = qmp.failure("qom-get", path="/machine/peripheral/" + CD, property="x" * (3 << 20))
+    tap.ok(text[0] == "GenericError" and len(text[1]) > 3 << 20, "a command and an answer of 3 MiB", text[1][:100])
+    text = qmp.failure("block_resize", node_name="x" * 20000, size=1)
+    tap.ok(text[0] == "DeviceNotFound" and len(text[1]) > 20000 or "x" * 1000 in text[1], "and one of 20 KB to QEMU", text[1][:100])
+    tap.ok(len(json.dumps(qmp.command("query-qmp-schema"))) > 100000, "and a long answer")
+    rounds = 300
+    began = time.monotonic()
+    for _ in range(rounds):
+        qmp.command("query-name")
+    tap.note("a command through the router takes %.0f us" % ((time.monotonic() - began) / rounds * 1e6))
+
+
+def check_descriptors(tap, place, qmp):
+    """getfd: what comes along with a command reaches QEMU with it."""
+    r, w = os.pipe()
+    message = json.dumps({"execute": "getfd", "arguments": {"fdname": "x"}}).encode()
+    qmp.socket.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [w]))])
+    tap.equal(qmp.answer(), {"return": {}}, "getfd with a descriptor")
+    tap.equal(qmp.failure("getfd", fdname="y")[0], "GenericError", "and without one")
+    tap.equal(qmp.command("closefd", fdname="x"), {}, "QEMU has it")
+    os.close(w)
+    tap.equal(os.read(r, 1), b"", "and nobody else has kept it")
+    os.close(r)
+
+
+def check_reconnect(tap, place, machine):
+    for number in range(5):
+        with Qmp(machine.path, negotiate=False) as qmp:
+            tap.equal(qmp.failure("query-block")[0], "CommandNotFound", "client %d negotiates anew" % number)
+            qmp.command("qmp_capabilities")
+            qmp.send('{"execute":"query-block"}' * 5)  # and away
+
+
+def check_nodes(tap, place, qmp):
+    """Nodes go where they are used."""
+    qmp.command("blockdev-add", driver="file", filename="a.iso", node_name="s", read_only=True)
+    qmp.command("blockdev-add", driver="raw", file="s", node_name="f", read_only=True)
+    qmp.command("blockdev-open-tray", id=CD)
+    qmp.command("blockdev-remove-medium", id=CD)
+    tap.equal(qmp.command("blockdev-insert-medium", id=CD, node_name="f"), {}, "a node that QEMU opened comes over for a medium")
+    qmp.command("blockdev-close-tray", id=CD)
+    tap.equal(qmp.command("query-block")[0]["inserted"]["node-name"], "f", "and is in the drive")
+    tap.equal(qmp.failure("blockdev-del", node_name="f"), ("GenericError", "Block device f is in use"), "where it is in use")
+    qmp.command("eject", id=CD)
+    tap.equal(qmp.command("device_add", driver="scsi-cd", drive="f", id="other", bus="scsi0.0"), {}, "from there it goes to a device of QEMU's")
+    found = {d["qdev"]: d for d in qmp.command("query-block")}
+    tap.equal(found["other"]["inserted"]["node-name"], "f", "and is in that")
+    tap.equal(qmp.command("blockdev-insert-medium", id=CD, node_name="f"), {}, "what is in use there, and only read, is opened here as well")
+    tap.equal(sorted(names(qmp.command("query-named-block-nodes"), "node-name")), ["f", "null0", "s"], "and listed once")
+    qmp.command("eject", id=CD)
+    qmp.command("device_del", id="other")
+    tap.equal(qmp.wait_event("DEVICE_DELETED")["device"], "other", "a device of QEMU's goes, with QEMU's event")
+    tap.equal([qmp.command("blockdev-del", node_name=n) for n in "fs"], [{}, {}], "blockdev-del with both")
+    tap.equal(names(qmp.command("query-named-block-nodes"), "node-name"), ["null0"], "nobody has them any more")
+    failed = qmp.failure("blockdev-add", driver="qcow2", node_name="q", file={"driver": "file", "filename": "a.iso"})
+    tap.ok("not in qcow2 format" in failed[1], "a format that Spindle has not is QEMU's", failed)
+    qmp.command("object-add", qom_type="secret", id="sec0", data="abc")
+    tap.equal(qmp.failure("object-add", qom_type="secret", id="sec0", data="abc")[0], "GenericError", "object-add: a name twice")
+    tap.equal(qmp.command("object-del", id="sec0"), {}, "object-del")
+    tap.equal(qmp.command("object-add", qom_type="secret", id="sec0", data="abc"), {}, "both have forgotten it")
+
+
+def check_qmp_server(tap, place):
+    """-qmp with a path of its own, and a client's form; the drive without a medium."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        path = os.path.join(place.tmp, "client.sock")
+        listening.bind(path)
+        listening.listen(1)
+        listening.settimeout(20)
+        process = place.start("spindle", *MACHINE, "-qmp", "unix:%s/q,server=on,wait=off" % place.tmp, "-qmp-pretty", "unix:" + path,
+                              "-device", "ide-cd,id=" + CD)
+        peer, _ = listening.accept()
+        peer.settimeout(20)
+        text = b""
+        while b"\n}" not in text:
+            text += peer.recv(4096)
+        tap.ok(b'{\r\n    "QMP": {\r\n' in text, "-qmp-pretty to a listening user", text)
+        peer.sendall(b'{"execute":"qmp_capabilities"}{"execute":"query-block"}')
+        while b'"tray_open"' not in text:
+            text += peer.recv(4096)
+        tap.ok(re.search(rb'\r\n        \{\r\n            "device": ', text), "joined answers are pretty, too", text)
+        with Qmp(place.tmp + "/q") as qmp:
+            qmp.command("blockdev-change-medium", id=CD, filename="a.iso")
+            while b"DEVICE_TRAY_MOVED" not in text:
+                text += peer.recv(4096)
+            tap.ok(True, "what one user does, the other is told")
+            tap.equal(names(qmp.command("query-chardev"), "label"), ["compat_monitor1", "compat_monitor0"], "the chardevs have QEMU's names")
+            peer.close()
+            qmp.command("quit")
+        process.communicate(timeout=20)
+        os.unlink(path)
+    tap.equal(place.leftovers(), [], "nothing is left, the socket of -qmp neither")
+
+
+def check_start_fails(tap, place):
+    status, _, err = place.run("spindle", *MACHINE, "-qmp", "unix:/none/q,server=on,wait=off", *DISC)
+    tap.equal((status, err), (1, "spindle: -qmp unix:/none/q,server=on,wait=off: Failed to bind socket to /none/q: No such file or directory\n"),
+              "a socket that cannot be made")
+    tap.equal(place.leftovers(), [], "leaves nothing")
+    machine = Machine(place, "-device", "nonsense")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(20)
+        client.connect(machine.path)
+        while client.recv(4096):
+            pass
+        tap.ok(True, "QEMU fails: its user sees the end")
+    status, err = machine.end()
+    tap.ok(status == 1 and "'nonsense' is not a valid device model name" in err, "QEMU's own message and status", status, err)
+    tap.equal(place.leftovers(), [], "nothing is left")
+    machine = Machine(place, drive=[a.replace("a.iso", "none.iso") for a in DISC])
+    status, err = machine.end()
+    tap.ok(status == 1 and "none.iso': No such file or directory" in err, "a drive fails: its message, status 1", status, err)
+    tap.equal(place.leftovers(), [], "nothing is left")
+
+
+with Tap() as tap, Place() as place:
+    for name, size in (("a.iso", 100), ("b.iso", 200)):
+        place.write(name, bytes(2048 * size))
+    engine()
+    machine = Machine(place)
+    with Qmp(machine.path) as qmp:
+        check_queries(tap, qmp)
+        check_media(tap, place, qmp)
+        check_protocol(tap, qmp)
+        check_descriptors(tap, place, qmp)
+        check_nodes(tap, place, qmp)
+    check_reconnect(tap, place, machine)
+    with Qmp(machine.path) as qmp:
+        status, err = machine.end(qmp)
+        tap.equal((status, err), (0, ""), "quit: QEMU's exit status, nothing on standard error")
+        rest = qmp.read()
+        tap.ok("SHUTDOWN" in names(qmp.events, "event") or rest["event"] == "SHUTDOWN", "its last event comes through", rest)
+        tap.ok(rest is None or qmp.read() is None, "then the end")
+    tap.equal(place.leftovers(), [], "nothing is left")
+    check_qmp_server(tap, place)
+    check_start_fails(tap, place)
