@@ -19,11 +19,15 @@ extern const BlockDriver block_driver_host_cdrom;
 extern const BlockDriver block_driver_host_device;
 extern const BlockDriver block_driver_http;
 extern const BlockDriver block_driver_https;
+extern const BlockDriver block_driver_iscsi;
 extern const BlockDriver block_driver_luks;
 extern const BlockDriver block_driver_mem;
 extern const BlockDriver block_driver_nbd;
+extern const BlockDriver block_driver_nfs;
 extern const BlockDriver block_driver_null_co;
 extern const BlockDriver block_driver_raw;
+extern const BlockDriver block_driver_rbd;
+extern const BlockDriver block_driver_ssh;
 extern const BlockDriver block_driver_throttle;
 
 #endif

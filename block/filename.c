@@ -4,13 +4,27 @@
  */
 #include "block/block-int.h"
 #include "block/host-cdrom-device.h"
+#include "block/iscsi.h"
 #include "block/nbd.h"
+#include "block/nfs.h"
+#include "block/rbd.h"
+#include "block/ssh.h"
 #include "util/error.h"
 #include <string.h>
 #include <sys/stat.h>
 
 /* Drivers that take all of it as `url`. */
 static const char *const url_drivers[] = {"http", "https", "ftp", "ftps", NULL};
+
+/* Drivers whose names have parts. */
+static const struct {
+    const char *driver;
+    Options *(*parse)(const char *filename, GError **error);
+} parsers[] = {
+    {"iscsi", iscsi_options_from_filename}, {"nbd", nbd_options_from_filename},
+    {"nfs", nfs_options_from_filename},     {"rbd", rbd_options_from_filename},
+    {"ssh", ssh_options_from_filename},
+};
 
 /* The part before a colon that comes before any slash, or NULL. */
 static char *protocol_of(const char *filename)
@@ -94,8 +108,10 @@ Options *block_options_from_filename(const char *filename, GError **error)
         error_set(error, "Unknown protocol '%s'", protocol);
         return NULL;
     }
-    if (!strcmp(driver->name, "nbd")) {
-        return nbd_options_from_filename(filename, error);
+    for (size_t i = 0; i < G_N_ELEMENTS(parsers); i++) {
+        if (!strcmp(driver->name, parsers[i].driver)) {
+            return parsers[i].parse(filename, error);
+        }
     }
     if (g_strv_contains(url_drivers, driver->name)) {
         Options *options = options_new();

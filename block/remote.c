@@ -85,6 +85,8 @@ static int fetch(void *opaque, uint64_t offset, uint64_t bytes, CachePut put, vo
         result = s->module->call(s->source, &call, ret);
         if (result == 0 && !put(sink, buf, n)) {
             result = -ECANCELED;
+        } else if (result == -EHOSTUNREACH && ret->final) {
+            result = -EIO;
         }
         offset += n;
         bytes -= n;
@@ -372,6 +374,9 @@ static bool start(RemoteNode *s, BlockNode *node, const RemoteOpen *how, GError 
     }
     if (write && s->info.read_only && !block_node_auto_read_only(node)) {
         return error_set(error, "%s", how->denied);
+    }
+    if (s->info.piece == 0 || s->info.most < MAX(s->info.align, s->info.piece)) {
+        return error_set(error, "'%s' cannot be read in pieces that make sense", s->name);
     }
     const CacheSource source = {.opaque = s, .fetch = fetch, .stop = stop};
     g_autofree char *identity =

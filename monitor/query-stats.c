@@ -45,11 +45,15 @@ static JsonObject *stats_object(const BlockStats *stats, bool account)
 static JsonObject *remote_object(const BlockRemoteStats *stats)
 {
     JsonObject *object = json_object_new();
-    bool retrying = stats->state == BLOCK_REMOTE_RETRYING;
+    static const char *const states[] = {[BLOCK_REMOTE_CONNECTED] = "connected",
+                                         [BLOCK_REMOTE_RETRYING] = "retrying",
+                                         [BLOCK_REMOTE_STALLED] = "stalled"};
 
-    json_object_set_string_member(object, "state", retrying ? "retrying" : "connected");
-    if (retrying) {
+    json_object_set_string_member(object, "state", states[stats->state]);
+    if (stats->state == BLOCK_REMOTE_RETRYING) {
         json_object_set_int_member(object, "retrying-ms", stats->since_us / 1000);
+    } else if (stats->state == BLOCK_REMOTE_STALLED) {
+        json_object_set_int_member(object, "stalled-ms", stats->since_us / 1000);
     }
     json_object_set_int_member(object, "rate", (gint64)stats->rate);
     json_object_set_int_member(object, "bytes-served", (gint64)stats->served);

@@ -1,5 +1,6 @@
 """Servers that a test starts, the tools under test, and what they print."""
 
+import atexit
 import hashlib
 import os
 import random
@@ -34,6 +35,8 @@ class Server:
 
     def __init__(self, *command, ready, env=None):
         self.command, self.ready, self.env = command, ready, env
+        self.process = None
+        atexit.register(self.stop)
         self.start()
 
     def start(self):
@@ -44,8 +47,9 @@ class Server:
             time.sleep(0.02)
 
     def stop(self):
-        self.process.kill()
-        self.process.wait()
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
 
 def nbdkit(folder, *args, path=None, read_only=True):
