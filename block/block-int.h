@@ -109,6 +109,10 @@ typedef struct BlockDriver {
 
     /* Takes the image's locks for writing, if it has any. Any thread. Absent: claims the child. */
     bool (*claim_write)(BlockNode *node, GError **error);
+
+    /* Takes its own image's locks again, for reading, or lets go of all of them. Any thread. Absent: it has
+     * none. */
+    bool (*hold)(BlockNode *node, bool on, GError **error);
 } BlockDriver;
 
 struct BlockNode {

@@ -139,6 +139,16 @@ bool block_drives_hang(void);
  * only fail with -EBUSY. */
 bool block_claim_write(BlockNode *node, GError **error);
 
+/* A machine that moves to another process leaves it its images. Nodes opened while `on` take no locks. */
+void block_open_released(bool on);
+/* Takes the locks of all nodes, for reading (block_claim_write() does the rest). On failure none are held. */
+bool block_hold_images(GError **error);
+/* Lets go of all locks. A write then takes them anew, and fails while another process has them. */
+void block_release_images(void);
+
+/* Requests on the node that the drivers have: abandoned ones too. */
+unsigned block_active(const BlockNode *node);
+
 /* Whether `driver=` may be this. Any thread. */
 bool block_has_driver(const char *name);
 

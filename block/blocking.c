@@ -45,6 +45,37 @@ bool block_claim_write(BlockNode *node, GError **error)
     return !node->child || block_claim_write(node->child, error);
 }
 
+void block_release_images(void)
+{
+    g_autoptr(GList) nodes = block_list();
+
+    for (GList *l = nodes; l; l = l->next) {
+        BlockNode *node = l->data;
+        if (node->driver->hold) {
+            node->driver->hold(node, false, NULL);
+        }
+    }
+}
+
+bool block_hold_images(GError **error)
+{
+    g_autoptr(GList) nodes = block_list();
+
+    for (GList *l = nodes; l; l = l->next) {
+        BlockNode *node = l->data;
+        if (node->driver->hold && !node->driver->hold(node, true, error)) {
+            block_release_images();
+            return false;
+        }
+    }
+    return true;
+}
+
+unsigned block_active(const BlockNode *node)
+{
+    return node->priv->active;
+}
+
 int block_resize(BlockNode *node, uint64_t size, GError **error)
 {
     if (node->info.read_only) {

@@ -38,14 +38,23 @@ static bool refuse(const char *what, const char *filename, GError **error)
                      filename);
 }
 
-bool fd_lock_take(FdLock *lock, int fd, const char *filename, GError **error)
+static gint open_released; /* atomic */
+
+void block_open_released(bool on)
 {
+    g_atomic_int_set(&open_released, on);
+}
+
+static bool take_for_reading(FdLock *lock, const char *filename, GError **error)
+{
+    int fd = lock->fd;
     int ret = lock_byte(fd, LOCK_USED + PERM_READ, F_RDLCK);
     for (guint i = 0; ret == 0 && i < G_N_ELEMENTS(write_perms); i++) {
         ret = lock_byte(fd, LOCK_REFUSED + write_perms[i].perm, F_RDLCK);
     }
     if (ret < 0 && ret != -EAGAIN && ret != -EACCES) {
-        return true; /* a file system without locks: as with QEMU's locking=auto */
+        lock->fd = -1; /* a file system without locks: as with QEMU's locking=auto */
+        return true;
     }
     if (byte_is_taken(fd, LOCK_REFUSED + PERM_READ)) {
         return refuse("\"consistent read\"", filename, error);
@@ -56,8 +65,42 @@ bool fd_lock_take(FdLock *lock, int fd, const char *filename, GError **error)
             return refuse(what, filename, error);
         }
     }
-    lock->fd = fd;
+    g_atomic_int_set(&lock->held, 1);
     return true;
+}
+
+bool fd_lock_take(FdLock *lock, int fd, const char *filename, GError **error)
+{
+    lock->fd = fd;
+    return g_atomic_int_get(&open_released) || take_for_reading(lock, filename, error);
+}
+
+static void let_go(FdLock *lock)
+{
+    for (int perm = PERM_READ; perm <= PERM_RESIZE; perm++) {
+        lock_byte(lock->fd, LOCK_USED + perm, F_UNLCK);
+        lock_byte(lock->fd, LOCK_REFUSED + perm, F_UNLCK);
+    }
+    g_atomic_int_set(&lock->claimed, 0);
+    g_atomic_int_set(&lock->held, 0);
+}
+
+bool fd_lock_hold(FdLock *lock, bool on, const char *filename, GError **error)
+{
+    bool good = true;
+
+    if (lock->fd < 0) {
+        return true;
+    }
+    pthread_mutex_lock(&lock->mutex);
+    if (!on) {
+        let_go(lock);
+    } else if (!g_atomic_int_get(&lock->held) && !take_for_reading(lock, filename, error)) {
+        let_go(lock);
+        good = false;
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return good;
 }
 
 bool fd_lock_claim(FdLock *lock, const char *filename, GError **error)
@@ -65,8 +108,15 @@ bool fd_lock_claim(FdLock *lock, const char *filename, GError **error)
     if (lock->fd < 0 || g_atomic_int_get(&lock->claimed)) {
         return true;
     }
-    bool good = true;
     pthread_mutex_lock(&lock->mutex);
+    bool good = g_atomic_int_get(&lock->held) || take_for_reading(lock, filename, error);
+    if (!good) {
+        let_go(lock);
+    }
+    if (lock->fd < 0) {
+        pthread_mutex_unlock(&lock->mutex);
+        return good;
+    }
     for (guint i = 0; good && !g_atomic_int_get(&lock->claimed) && i < G_N_ELEMENTS(write_perms); i++) {
         int perm = write_perms[i].perm;
         lock_byte(lock->fd, LOCK_USED + perm, F_RDLCK);

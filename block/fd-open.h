@@ -18,6 +18,7 @@ typedef struct FdLock {
     int fd; /* the file's; -1: no locking */
     pthread_mutex_t mutex;
     gint claimed; /* atomic */
+    gint held;    /* atomic: 0 while another process has the image, see block_release_images() */
 } FdLock;
 
 /* The `filename` option; also sets the node's filename. Stays the node's. NULL and an error. */
@@ -36,7 +37,10 @@ bool fd_lock_claim(FdLock *lock, const char *filename, GError **error);
 /* Forgets the lock; the locks themselves go with the descriptor. */
 void fd_lock_release(FdLock *lock);
 
-/* The locks of a reader. */
+/* The locks of a reader; none while block_open_released() is on. */
 bool fd_lock_take(FdLock *lock, int fd, const char *filename, GError **error);
+
+/* Takes a reader's locks again after they were let go of, or lets go of all. Any thread. */
+bool fd_lock_hold(FdLock *lock, bool on, const char *filename, GError **error);
 
 #endif

@@ -183,6 +183,12 @@ static int64_t file_allocated(BlockNode *node)
     return fstat(((FileState *)node->state)->file.fd, &st) < 0 ? -errno : (int64_t)st.st_blocks * 512;
 }
 
+static bool file_hold(BlockNode *node, bool on, GError **error)
+{
+    FileState *s = node->state;
+    return fd_lock_hold(&s->lock, on, node->filename, error);
+}
+
 static const char *const file_protocols[] = {"file", NULL};
 
 const BlockDriver block_driver_file = {
@@ -203,6 +209,7 @@ const BlockDriver block_driver_file = {
     .resize = file_resize,
     .allocated = file_allocated,
     .claim_write = file_claim_write,
+    .hold = file_hold,
 };
 
 static const char *const host_device_protocols[] = {"host_device", NULL};
@@ -222,4 +229,5 @@ const BlockDriver block_driver_host_device = {
     .read_now = file_read_now,
     .allocated = file_allocated,
     .claim_write = file_claim_write,
+    .hold = file_hold,
 };

@@ -156,7 +156,7 @@ const char *monitor_uuid(const Monitor *monitor)
 const MonitorMachine *monitor_machine(const Monitor *monitor, void **ret_opaque)
 {
     *ret_opaque = monitor->opaque;
-    return monitor->machine;
+    return monitor->closed ? NULL : monitor->machine;
 }
 
 GPtrArray *monitor_backends(const Monitor *monitor)

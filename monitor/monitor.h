@@ -15,6 +15,8 @@
 
 typedef struct Monitor Monitor;
 
+typedef void (*MonitorStateSaved)(GBytes *state, GError *error, void *opaque);
+
 /* What a monitor asks of its machine; a NULL entry is a command that the machine has not. */
 typedef struct MonitorMachine {
     /* As query-status: "running", "paused", "io-error", "inmigrate", "postmigrate"… */
@@ -32,6 +34,12 @@ typedef struct MonitorMachine {
     bool (*incoming)(void *opaque, const char *uri, GError **error);
     const char *(*migration_status)(void *opaque); /* NULL: never began */
     const char *(*migration_error)(void *opaque);  /* NULL: none */
+    /* The state of the devices as bytes, when they have come to rest; from then on they are parked. `done`
+     * runs once, later: the bytes (a reference) or an error (its to free). */
+    void (*save_state)(void *opaque, MonitorStateSaved done, void *done_opaque);
+    /* Back from bytes: all or nothing. They are parked then; `cont` ends that. A value for the caller, or
+     * NULL with an error. */
+    JsonNode *(*load_state)(void *opaque, GBytes *state, GError **error);
 } MonitorMachine;
 
 /* `name`: -name, or NULL. `machine` stays the caller's. */
@@ -52,6 +60,7 @@ const char *monitor_name(const Monitor *monitor);
 void monitor_set_uuid(Monitor *monitor, const char *uuid);
 const char *monitor_uuid(const Monitor *monitor);
 
+/* NULL when the owner has let go. */
 const MonitorMachine *monitor_machine(const Monitor *monitor, void **ret_opaque);
 
 /* A QMP server on a chardev, which becomes the monitor's. */

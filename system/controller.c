@@ -92,11 +92,14 @@ bool controller_hot_plugs(const Controller *controller)
     return controller->ahci;
 }
 
+PciDevice *controller_pci(const Controller *controller)
+{
+    return controller->ahci ? ahci_pci(controller->ahci) : pci_ide_pci(controller->ide);
+}
+
 bool controller_listen(Controller *controller, GError **error)
 {
-    PciDevice *pci = controller->ahci ? ahci_pci(controller->ahci) : pci_ide_pci(controller->ide);
-
-    controller->server = vfu_server_new(pci, controller->path, controller->dma, error);
+    controller->server = vfu_server_new(controller_pci(controller), controller->path, controller->dma, error);
     if (!controller->server) {
         return false;
     }

@@ -36,6 +36,9 @@ void controller_detach(Controller *controller, unsigned bus, unsigned unit);
 /* Whether drives may come and go while a guest runs: on SATA. */
 bool controller_hot_plugs(const Controller *controller);
 
+/* Its PCI function; the controller's. */
+PciDevice *controller_pci(const Controller *controller);
+
 /* Lets a client connect. */
 bool controller_listen(Controller *controller, GError **error);
 /* Disconnects it and removes the socket. */

@@ -8,23 +8,15 @@ static const struct {
     DriveOptionKind kind;
     bool has_arg;
 } option_table[] = {
-    {"blockdev", DRIVE_OPTION_BLOCKDEV, true},
-    {"chardev", DRIVE_OPTION_CHARDEV, true},
-    {"daemonize", DRIVE_OPTION_DAEMONIZE, false},
-    {"d", DRIVE_OPTION_DEBUG, true},
-    {"D", DRIVE_OPTION_DEBUG_FILE, true},
-    {"device", DRIVE_OPTION_DEVICE, true},
-    {"help", DRIVE_OPTION_HELP, false},
-    {"h", DRIVE_OPTION_HELP, false},
-    {"lifeline", DRIVE_OPTION_LIFELINE, true},
-    {"monitor", DRIVE_OPTION_MONITOR, true},
-    {"object", DRIVE_OPTION_OBJECT, true},
-    {"pidfile", DRIVE_OPTION_PIDFILE, true},
-    {"sandbox", DRIVE_OPTION_SANDBOX, true},
-    {"trace", DRIVE_OPTION_TRACE, true},
-    {"T", DRIVE_OPTION_TRACE, true},
-    {"version", DRIVE_OPTION_VERSION, false},
-    {"V", DRIVE_OPTION_VERSION, false},
+    {"blockdev", DRIVE_OPTION_BLOCKDEV, true},    {"chardev", DRIVE_OPTION_CHARDEV, true},
+    {"daemonize", DRIVE_OPTION_DAEMONIZE, false}, {"d", DRIVE_OPTION_DEBUG, true},
+    {"D", DRIVE_OPTION_DEBUG_FILE, true},         {"device", DRIVE_OPTION_DEVICE, true},
+    {"help", DRIVE_OPTION_HELP, false},           {"h", DRIVE_OPTION_HELP, false},
+    {"incoming", DRIVE_OPTION_INCOMING, false},   {"lifeline", DRIVE_OPTION_LIFELINE, true},
+    {"monitor", DRIVE_OPTION_MONITOR, true},      {"object", DRIVE_OPTION_OBJECT, true},
+    {"pidfile", DRIVE_OPTION_PIDFILE, true},      {"sandbox", DRIVE_OPTION_SANDBOX, true},
+    {"trace", DRIVE_OPTION_TRACE, true},          {"T", DRIVE_OPTION_TRACE, true},
+    {"version", DRIVE_OPTION_VERSION, false},     {"V", DRIVE_OPTION_VERSION, false},
     {"vfio-user", DRIVE_OPTION_VFIO_USER, true},
 };
 
@@ -65,6 +57,9 @@ static const char help_text[] =
     "           [,rerror=<action>][,logical_block_size=<size>][,physical_block_size=<size>]\n"
     "           [,rotation_rate=<rpm>][,cyls=<n>,heads=<n>,secs=<n>][,bios-chs-trans=<how>]\n"
     "                         add a hard disk, with QEMU's properties of ide-hd\n"
+    "\n"
+    "  --incoming             the devices wait for a saved state (QMP load-state); until `cont`\n"
+    "                         the images are left to the process that has them\n"
     "\n"
     "  --lifeline [fd=]<fd>[,folder=<folder>][,quiet=on|off]\n"
     "                         for a program that starts this one: <fd> is one end of a UNIX\n"

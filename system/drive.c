@@ -131,6 +131,7 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
         .node = node,
         .rerror = on_error_for(props->rerror, HARD_DISK_REPORT),
         .werror = on_error_for(props->werror, HARD_DISK_ENOSPC),
+        .released = drive->stopped,
         .write_back = props->write_back,
     };
     AtaDiskConfig ata = {
@@ -155,7 +156,7 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
     return drive->device != NULL;
 }
 
-Drive *drive_new(const DriveProps *props, BlockNode *node, GError **error)
+Drive *drive_new(const DriveProps *props, BlockNode *node, bool released, GError **error)
 {
     IdeIdentity identity = {
         .serial = props->serial, .model = props->product, .firmware = props->ver, .wwn = props->wwn};
@@ -163,6 +164,7 @@ Drive *drive_new(const DriveProps *props, BlockNode *node, GError **error)
 
     drive->id = g_strdup(props->id);
     drive->model = props->model;
+    drive->stopped = released;
     if (!(props->model == DRIVE_HD ? make_hd : make_cd)(drive, props, &identity, node, error)) {
         drive_free(drive);
         return NULL;
@@ -201,6 +203,16 @@ void drive_free(Drive *drive)
         g_free(drive->id);
         g_free(drive);
     }
+}
+
+HardDisk *drive_disk(const Drive *drive)
+{
+    return drive->disk;
+}
+
+MmcDrive *drive_mmc(const Drive *drive)
+{
+    return drive->mmc;
 }
 
 const char *drive_id(const Drive *drive)

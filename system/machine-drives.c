@@ -151,14 +151,15 @@ static bool add_device(Machine *machine, Options *options, bool hot, GError **er
                          slot.bus);
     }
     BlockNode *node = props.drive ? block_find(props.drive) : NULL;
-    if (props.drive && !node) {
-        return error_set(error, "Property '%s.drive' can't find value '%s'", drive_model_name(props.model),
-                         props.drive);
+    const char *why = props.drive && !node ? g_hash_table_lookup(machine->vanished, props.drive) : NULL;
+    if (props.drive && !node && (!why || props.model == DRIVE_HD)) {
+        return error_set(error, "Property '%s.drive' can't find value '%s'%s%s",
+                         drive_model_name(props.model), props.drive, why ? ": " : "", why ? why : "");
     }
     if (!check_sharing(machine, &props, node, error)) {
         return false;
     }
-    slot.drive = drive_new(&props, node, error);
+    slot.drive = drive_new(&props, node, machine->parked, error);
     if (!slot.drive) {
         return false;
     }

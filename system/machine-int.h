@@ -8,6 +8,7 @@
 
 #include "monitor/backend.h"
 #include "system/controller.h"
+#include "system/device-set.h"
 #include "system/drive.h"
 #include "system/machine.h"
 
@@ -26,9 +27,24 @@ struct Machine {
     GPtrArray *slots;   /* those in use */
     unsigned anonymous; /* devices without an id, so far */
     bool stopped;       /* by a monitor's `stop` */
+    bool parked;        /* see machine-state.c; also `stopped` */
+    DeviceSet *saving;  /* NULL: no save is under way; else `saved` is due */
+    MonitorStateSaved saved;
+    void *saved_opaque;
+    GHashTable *vanished; /* nodes that could not be opened while a state is expected: name to the reason */
     void (*quit)(void *opaque);
     void *opaque;
 };
+
+/* Stands still, or runs: tells drives and monitors. */
+void machine_set_stopped(Machine *machine, bool stopped);
+
+/* machine-state.c: MonitorMachine's functions, and the end of it all. */
+void machine_save_state(void *opaque, MonitorStateSaved saved, void *saved_opaque);
+JsonNode *machine_load_state(void *opaque, GBytes *bytes, GError **error);
+/* Before the machine runs: parked devices go on, with their images. */
+bool machine_unpark(Machine *machine, GError **error);
+void machine_abandon_save(Machine *machine);
 
 Controller *machine_find_controller(const Machine *machine, const char *id); /* NULL: none */
 

@@ -6,6 +6,7 @@
 #include "monitor/objects.h"
 #include "system/machine-int.h"
 #include "util/error.h"
+#include "util/log.h"
 
 /* Of --chardev. */
 typedef struct NamedChardev {
@@ -33,7 +34,7 @@ static bool monitor_is_running(void *opaque)
     return !((Machine *)opaque)->stopped;
 }
 
-static void set_stopped(Machine *machine, bool stopped)
+void machine_set_stopped(Machine *machine, bool stopped)
 {
     if (machine->stopped != stopped) {
         machine->stopped = stopped;
@@ -46,12 +47,15 @@ static void set_stopped(Machine *machine, bool stopped)
 
 static void monitor_stop(void *opaque)
 {
-    set_stopped(opaque, true);
+    machine_set_stopped(opaque, true);
 }
 
 static bool monitor_cont(void *opaque, GError **error)
 {
-    set_stopped(opaque, false);
+    if (!machine_unpark(opaque, error)) {
+        return false;
+    }
+    machine_set_stopped(opaque, false);
     return true;
 }
 
@@ -80,6 +84,8 @@ static const MonitorMachine monitor_ops = {
     .quit = monitor_quit,
     .device_add = machine_plug,
     .device_del = machine_unplug,
+    .save_state = machine_save_state,
+    .load_state = machine_load_state,
 };
 
 static void chardev_item_free(gpointer data)
@@ -99,6 +105,7 @@ Machine *machine_new(void (*quit)(void *opaque), void *opaque)
     machine->chardevs = g_ptr_array_new_with_free_func(chardev_item_free);
     machine->controllers = g_ptr_array_new_with_free_func((GDestroyNotify)controller_free);
     machine->slots = g_ptr_array_new_with_free_func(machine_slot_free);
+    machine->vanished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     machine->quit = quit;
     machine->opaque = opaque;
     return machine;
@@ -109,6 +116,7 @@ void machine_free(Machine *machine)
     if (!machine) {
         return;
     }
+    machine_abandon_save(machine);
     for (guint i = 0; i < machine->controllers->len; i++) {
         controller_close(g_ptr_array_index(machine->controllers, i));
     }
@@ -117,6 +125,7 @@ void machine_free(Machine *machine)
     monitor_free(machine->monitor);
     g_ptr_array_unref(machine->chardevs);
     secret_object_clear();
+    g_hash_table_unref(machine->vanished);
     g_free(machine);
 }
 
@@ -125,16 +134,32 @@ bool machine_add_object(Machine *machine, Options *options, GError **error)
     return monitor_add_object(machine->monitor, options, error);
 }
 
+/* The disc of a saved machine may be gone by now: its drive is then found empty. */
+static void note_vanished(Machine *machine, const char *name, GError *failure)
+{
+    log_warn("%s", failure->message);
+    g_hash_table_insert(machine->vanished, g_strdup(name), g_strdup(failure->message));
+    g_error_free(failure);
+}
+
 bool machine_add_node(Machine *machine, Options *options, GError **error)
 {
-    if (!options_has(options, "node-name")) {
+    g_autofree char *name = g_strdup(options_get(options, "node-name"));
+    GError *failure = NULL;
+
+    if (!name) {
         return error_set(error, "'node-name' must be specified for the root node");
     }
-    BlockNode *node = block_open(options, error);
+    BlockNode *node = block_open(options, &failure);
     if (node) {
         monitor_own_node(machine->monitor, node);
+    } else if (machine->parked) {
+        note_vanished(machine, name, failure);
+    } else {
+        g_propagate_error(error, failure);
+        return false;
     }
-    return node != NULL;
+    return true;
 }
 
 Controller *machine_find_controller(const Machine *machine, const char *id)
@@ -175,7 +200,11 @@ bool machine_add_controller(Machine *machine, Options *options, GError **error)
     if (!options_check_unused(options, error)) {
         return false;
     }
-    g_ptr_array_add(machine->controllers, controller_new((ControllerModel)model, id, path, mode));
+    Controller *controller = controller_new((ControllerModel)model, id, path, mode);
+    g_ptr_array_add(machine->controllers, controller);
+    if (machine->parked) {
+        controller_pci(controller)->ops->park(controller_pci(controller), true);
+    }
     return true;
 }
 

@@ -20,6 +20,10 @@ Machine *machine_new(void (*quit)(void *opaque), void *opaque);
 /* Disconnects clients, removes the sockets, lets go of the nodes. NULL is allowed. */
 void machine_free(Machine *machine);
 
+/* Before anything is added: what is made waits for a saved state, parked, and leaves the images to the
+ * process that has them still. A disc that cannot be opened leaves its drive empty. */
+void machine_expect_state(Machine *machine);
+
 /* `qom-type=secret,id=…` */
 bool machine_add_object(Machine *machine, Options *options, GError **error);
 

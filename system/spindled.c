@@ -37,6 +37,7 @@ typedef struct Daemon {
     PidFile *pidfile; /* NULL: none yet */
     bool daemonize;
     bool sandbox;
+    bool incoming;
     Daemonizer daemonizer;
     bool ending;
 } Daemon;
@@ -79,6 +80,9 @@ static bool read_switch(Daemon *daemon, const DriveOption *option, GError **erro
     switch (option->kind) {
     case DRIVE_OPTION_DAEMONIZE:
         daemon->daemonize = true;
+        return true;
+    case DRIVE_OPTION_INCOMING:
+        daemon->incoming = true;
         return true;
     case DRIVE_OPTION_PIDFILE:
         daemon->pidfile_path = option->arg;
@@ -140,6 +144,9 @@ static bool add_one(Daemon *daemon, const DriveOption *option, size_t step)
 
 static bool build_machine(Daemon *daemon)
 {
+    if (daemon->incoming) {
+        machine_expect_state(daemon->machine);
+    }
     for (size_t step = 0; step < G_N_ELEMENTS(steps); step++) {
         for (guint i = 0; i < daemon->options->len; i++) {
             const DriveOption *option = &g_array_index(daemon->options, DriveOption, i);

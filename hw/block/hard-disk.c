@@ -60,7 +60,7 @@ HardDisk *hard_disk_new(const HardDiskConfig *config, GError **error)
                   block_name(config->node), SECTOR);
         return NULL;
     }
-    if (!block_claim_write(config->node, error)) {
+    if (!config->released && !block_claim_write(config->node, error)) {
         return NULL;
     }
     disk = g_new0(HardDisk, 1);
@@ -97,6 +97,16 @@ void hard_disk_free(HardDisk *disk)
         g_free(disk->id);
         g_free(disk);
     }
+}
+
+bool hard_disk_hold(HardDisk *disk, GError **error)
+{
+    return block_claim_write(disk->node, error);
+}
+
+bool hard_disk_idle(const HardDisk *disk)
+{
+    return block_active(disk->node) == 0;
 }
 
 const char *hard_disk_id(const HardDisk *disk)

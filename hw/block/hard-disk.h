@@ -25,6 +25,7 @@ typedef struct HardDiskConfig {
     BlockNode *node;        /* not read-only, has a size */
     HardDiskOnError rerror; /* reads; ENOSPC is not for these */
     HardDiskOnError werror; /* writes, flushes, discards */
+    bool released;          /* the image is another process's for now: see hard_disk_hold() */
     bool write_back; /* the cache is on at power-on; off: each write is on stable storage when it ends */
 } HardDiskConfig;
 
@@ -72,6 +73,12 @@ int hard_disk_read_now(HardDisk *disk, uint64_t offset, uint64_t bytes, const st
  * the request is kept; whoever is told stops the machine. */
 typedef void (*HardDiskFailed)(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque);
 void hard_disk_on_failed(HardDisk *disk, HardDiskFailed failed, void *opaque);
+
+/* Takes the image's locks for writing, when the machine that had it has let go (block_release_images()). */
+bool hard_disk_hold(HardDisk *disk, GError **error);
+
+/* No read, write or flush is under way; kept requests are not. */
+bool hard_disk_idle(const HardDisk *disk);
 
 /* The machine runs again: kept requests are tried anew, in their order. */
 void hard_disk_resume(HardDisk *disk);

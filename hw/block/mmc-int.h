@@ -207,6 +207,8 @@ uint32_t mmc_drive_max_speed(const MmcDrive *drive);
 uint32_t mmc_drive_speed(const MmcDrive *drive);
 
 void mmc_mode_init(MmcModePages *mode);
+/* Whether MODE SELECT could have made them. */
+bool mmc_mode_valid(const MmcModePages *mode);
 
 /* Handlers, by file. */
 /* mmc-inquiry.c */

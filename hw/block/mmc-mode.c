@@ -173,6 +173,20 @@ static bool block_length_valid(uint32_t length)
     return length == 512 || length == SECTOR_USER || length == SECTOR_MODE2 || length == SECTOR_RAW;
 }
 
+bool mmc_mode_valid(const MmcModePages *mode)
+{
+    bool valid = block_length_valid(mode->block_length);
+
+    for (unsigned i = 0; i < MMC_PAGES; i++) {
+        for (size_t b = 0; b < MMC_PAGE_MAX; b++) {
+            const uint8_t mask = b < 2 ? 0 : pages[i].changeable[b];
+            valid &= !((mode->current[i][b] ^ pages[i].defaults[b]) & ~mask);
+        }
+        valid &= !pages[i].valid || pages[i].valid(mode->current[i]);
+    }
+    return valid;
+}
+
 static bool take_descriptor(const uint8_t *descriptor, MmcModePages *mode)
 {
     const uint32_t length = load_be24(&descriptor[5]);

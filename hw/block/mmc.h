@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "block/block.h"
 #include "util/buffer.h"
+#include "util/state.h"
 
 #define MMC_CDB_SIZE   16
 #define MMC_SENSE_SIZE 18
@@ -101,6 +102,31 @@ const char *mmc_drive_id(const MmcDrive *drive);
 
 /* The last command's sense, encoded fixed format (SPC-4 4.5.3), as REQUEST SENSE would give it. */
 void mmc_sense_encode(const MmcSense *sense, uint8_t out[MMC_SENSE_SIZE]);
+
+/* Saving and loading (util/state.h). */
+
+/* The drive without its commands; object: MmcDrive. What the guest saw of the medium is part of it: another
+ * one here, or none, is told as a change when the state is taken. */
+extern const StateOps mmc_drive_state;
+
+/* A command that has started and not ended. */
+typedef enum { MMC_PHASE_READING, MMC_PHASE_TAKEN, MMC_PHASE_WANTED } MmcPhase;
+typedef struct MmcCommandImage {
+    uint8_t cdb[MMC_CDB_SIZE];
+    MmcPhase phase; /* waits for the medium; the transport has data; the transport is to give some */
+    bool transfer;  /* it reads sectors */
+    uint64_t lba, left, shown; /* of a transfer: first sector not done, sectors from there, those taken */
+    MmcSense after;            /* ends the command when the data is taken */
+    uint64_t want;
+} MmcCommandImage;
+void mmc_command_capture(const MmcCommand *command, MmcCommandImage *image);
+void mmc_command_visit(MmcCommandImage *image, StateIo *io);
+/* Makes the command anew; the drive's own state is in place. Nothing happens before mmc_command_go_on() (in
+ * READING) or the transport's answer. A command that cannot be carried on with the present medium ends with
+ * the sense for it then. */
+MmcCommand *mmc_command_restore(MmcDrive *drive, const MmcCommandImage *image, const MmcTransport *transport,
+                                void *opaque);
+void mmc_command_go_on(MmcCommand *command);
 
 /* The operator's side: the monitor, the command line. */
 

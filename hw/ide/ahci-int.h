@@ -168,6 +168,7 @@ struct AhciPort {
     AhciCommand *spare[AHCI_SLOTS]; /* for reuse */
     unsigned spares;
     unsigned next_slot;
+    uint32_t restart; /* queued commands that were accepted before a loaded state: to be fetched again */
     bool in_run, run_again;
     bool in_srst;       /* between the two FISes of a software reset */
     bool signature_due; /* the first D2H FIS waits for PxCMD.FRE */
@@ -185,7 +186,8 @@ struct AhciController {
     AhciPort port[AHCI_PORTS_MAX];
     uint32_t index; /* index/data pair in BAR 4 */
     bool staggered;
-    bool irq; /* GHC.IE and a bit in IS */
+    bool parked; /* nothing is issued */
+    bool irq;    /* GHC.IE and a bit in IS */
     PciFence reset_fence;
     bool reset_pending;
 };
@@ -203,6 +205,8 @@ typedef enum {
 void ahci_irq_update(AhciController *ahci, AhciIrqCause cause);
 /* True if setting `bits` in PxIS will send an MSI. */
 bool ahci_irq_msi_expected(const AhciPort *port, uint32_t bits);
+/* Everything under way is abandoned and its unsent writes are dropped; registers stay. */
+void ahci_drop(AhciController *ahci);
 void ahci_hba_ghc_written(AhciController *ahci, uint32_t old);
 void ahci_hba_is_written(AhciController *ahci, uint32_t old);
 /* DMA services, also where no host is attached (then nothing is memory). */
@@ -210,6 +214,10 @@ int ahci_dma_read(AhciController *ahci, PciDmaRead *read);
 void ahci_dma_write_small(AhciController *ahci, uint64_t addr, const void *data, size_t len);
 void ahci_fence(AhciController *ahci, PciFence *fence);
 bool ahci_others_busy(const AhciController *ahci, const AhciPort *except);
+
+/* ahci-state.c */
+extern const StateOps ahci_state;
+bool ahci_settled(const AhciController *ahci);
 
 /* ahci-regs.c: dword at a time; bits outside `mask` are not written. */
 uint32_t ahci_regs_read(AhciController *ahci, uint32_t offset);
@@ -222,6 +230,8 @@ void ahci_port_reset(AhciPort *port, bool power_on);
 /* The link comes up, if there is a device and it may. `announce`: with PxSERR.DIAG.X and N. */
 void ahci_port_link(AhciPort *port, bool announce);
 void ahci_port_unplug(AhciPort *port);
+/* Abandons the port's commands, and what it waits for, as before a state is loaded over it. */
+void ahci_port_drop(AhciPort *port);
 void ahci_port_run(AhciPort *port);
 /* The command's last writes have landed (or not: fault). Frees it. */
 void ahci_port_command_landed(AhciPort *port, AhciCommand *command);

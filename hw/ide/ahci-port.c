@@ -63,6 +63,7 @@ static void port_update_state(AhciPort *port)
 static void port_abandon_all(AhciPort *port)
 {
     port->current = NULL;
+    port->restart = 0;
     for (unsigned i = 0; i < AHCI_SLOTS; i++) {
         AhciCommand *command = g_steal_pointer(&port->slots[i]);
 
@@ -76,7 +77,7 @@ static void port_abandon_all(AhciPort *port)
 static bool port_can_issue(const AhciPort *port)
 {
     return (port->state == AHCI_PORT_IDLE || port->state == AHCI_PORT_BUSY) && !port->current &&
-           port->device && !port->quiet_pending && !port->ahci->reset_pending &&
+           port->device && !port->quiet_pending && !port->ahci->reset_pending && !port->ahci->parked &&
            (port->regs[AHCI_PX_SSTS] & 0xf) == AHCI_DET_UP;
 }
 
@@ -86,8 +87,9 @@ static int port_pick(const AhciPort *port)
 {
     for (unsigned i = 0; i < AHCI_SLOTS; i++) {
         unsigned slot = (port->next_slot + i) % AHCI_SLOTS;
+        uint32_t issued = port->restart ? port->restart : port->regs[AHCI_PX_CI];
 
-        if (port->regs[AHCI_PX_CI] & 1u << slot && !port->slots[slot]) {
+        if (issued & 1u << slot && !port->slots[slot]) {
             return (int)slot;
         }
     }
@@ -108,7 +110,11 @@ void ahci_port_run(AhciPort *port)
         while (port_can_issue(port) && (slot = port_pick(port)) >= 0) {
             AhciCommand *command = ahci_command_new(port, (unsigned)slot);
 
-            port->next_slot = ((unsigned)slot + 1) % AHCI_SLOTS;
+            if (port->restart) {
+                port->restart &= ~(1u << slot);
+            } else {
+                port->next_slot = ((unsigned)slot + 1) % AHCI_SLOTS;
+            }
             port->regs[AHCI_PX_CMD] = (port->regs[AHCI_PX_CMD] & ~AHCI_PX_CMD_CCS) | (uint32_t)slot << 8;
             port->slots[slot] = command;
             port->current = command;
@@ -314,20 +320,25 @@ void ahci_port_unplug(AhciPort *port)
     port_event(port, 0, false);
 }
 
+void ahci_port_drop(AhciPort *port)
+{
+    port->state = AHCI_PORT_STOPPED;
+    port_abandon_all(port);
+    port_cancel_quiet(port);
+    port->link_due = false;
+}
+
 void ahci_port_reset(AhciPort *port, bool power_on)
 {
     uint32_t *regs = port->regs;
 
     trace(ahci_port_reset, port->index);
-    port->state = AHCI_PORT_STOPPED;
-    port_abandon_all(port);
-    port_cancel_quiet(port);
+    ahci_port_drop(port);
     for (unsigned i = power_on ? AHCI_PX_CLB : AHCI_PX_IS; i < AHCI_PX_REGS; i++) {
         regs[i] = 0;
     }
     regs[AHCI_PX_CMD] = AHCI_PX_CMD_POD | AHCI_PX_CMD_HPCP | (port->ahci->staggered ? 0 : AHCI_PX_CMD_SUD);
     port->next_slot = 0;
-    port->link_due = false;
     port_link_down(port);
 }
 

@@ -150,15 +150,22 @@ static void ahci_cancel_reset(AhciController *ahci)
     ahci->reset_pending = false;
 }
 
-/* Everything that is under way is abandoned and its unsent writes are dropped. */
-static void ahci_reset_registers(AhciController *ahci, bool power_on)
+void ahci_drop(AhciController *ahci)
 {
     ahci_cancel_reset(ahci);
     for (unsigned i = 0; i < ahci->ports; i++) {
-        ahci_port_reset(&ahci->port[i], power_on);
+        ahci_port_drop(&ahci->port[i]);
     }
     if (ahci->pci.host) {
         ahci->pci.host->ops->dma_drop(ahci->pci.host);
+    }
+}
+
+static void ahci_reset_registers(AhciController *ahci, bool power_on)
+{
+    ahci_drop(ahci);
+    for (unsigned i = 0; i < ahci->ports; i++) {
+        ahci_port_reset(&ahci->port[i], power_on);
     }
     ahci->regs[AHCI_CAP] = AHCI_CAP_BASE | (ahci->ports - 1) | (ahci->staggered ? AHCI_CAP_SSS : 0);
     ahci->regs[AHCI_GHC] = AHCI_GHC_AE;
@@ -267,11 +274,30 @@ static void ahci_config_written(PciDevice *pci, unsigned offset, unsigned size)
     }
 }
 
+/* Parked, the ports take in what the guest issues. */
+static void ahci_park(PciDevice *pci, bool on)
+{
+    AhciController *ahci = ahci_of(pci);
+
+    ahci->parked = on;
+    for (unsigned i = 0; !on && i < ahci->ports; i++) {
+        ahci_port_run(&ahci->port[i]);
+    }
+}
+
+static bool ahci_pci_settled(const PciDevice *pci)
+{
+    return ahci_settled((const AhciController *)(const void *)pci);
+}
+
 static const PciDeviceOps ahci_pci_ops = {
     .bar_read = ahci_bar_read,
     .bar_write = ahci_bar_write,
     .config_written = ahci_config_written,
     .reset = ahci_pci_reset,
+    .state = &ahci_state,
+    .settled = ahci_pci_settled,
+    .park = ahci_park,
 };
 
 static void ahci_init_config(PciDevice *pci)

@@ -23,6 +23,7 @@
 #define ATA_CHUNK       (256 * 1024)         /* bytes a transfer moves at a time */
 #define ATA_MAX_LBA28   UINT64_C(0x0fffffff) /* sectors that 28-bit commands reach */
 #define ATA_MAX_LBA48   (UINT64_C(1) << 48)
+#define LOG_NO_TAG      0x80
 #define ATA_DSM_BLOCKS  8 /* 512-byte blocks of ranges that TRIM takes */
 
 typedef struct AtaDisk AtaDisk;
@@ -69,8 +70,9 @@ struct AtaDisk {
     Buffer *ranges;      /* of TRIM */
     uint32_t ranges_len, ranges_at;
     AtaXfer queued[ATA_QUEUE_DEPTH];
-    uint8_t log_tag; /* NCQ error log (log 10h): tag, or 80h for none; then its registers */
+    uint8_t log_tag; /* NCQ error log (log 10h): tag, or LOG_NO_TAG; then its registers */
     Taskfile log_tf;
+    bool parked; /* `current` was loaded waiting for the disk: ata_disk_go_on() is due */
 };
 
 /* A flush or the next range of TRIM has ended: ends the command or goes on. */
@@ -101,6 +103,15 @@ void ata_xfer_abandon(AtaXfer *xfer);
 bool ata_disk_any_queued(const AtaDisk *disk);
 /* Takes the ranges of TRIM: `blocks` of 512 bytes. */
 void ata_disk_start_trim(AtaDisk *disk, uint32_t blocks);
+
+/* A loaded transfer that waits for the disk: reads or writes its chunk (again). */
+void ata_xfer_go_on(AtaXfer *xfer);
+
+/* ata-disk-state.c, ata-disk.c: functions of IdeDeviceOps. */
+extern const StateOps ata_disk_state;
+IdeWait ata_disk_image_wait(const void *image, size_t *ret_len);
+void ata_disk_adopt(IdeDevice *device, IdeCommand *command);
+void ata_disk_go_on(IdeDevice *device);
 
 /* ata-disk-identify.c */
 void ata_disk_identify(const AtaDisk *disk, uint8_t out[ATA_IDENTIFY_SIZE]);

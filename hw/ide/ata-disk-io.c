@@ -210,6 +210,12 @@ static void xfer_run(AtaXfer *xfer)
     xfer->running = false;
 }
 
+void ata_xfer_go_on(AtaXfer *xfer)
+{
+    xfer->next = xfer->state == ATA_XFER_FETCH ? ATA_NEXT_CHUNK : ATA_NEXT_STORE;
+    xfer_run(xfer);
+}
+
 void ata_xfer_data_done(AtaXfer *xfer, int result)
 {
     if (xfer->state != ATA_XFER_GIVE && xfer->state != ATA_XFER_TAKE) {

@@ -27,7 +27,6 @@ enum {
 #define LOG_ERROR_SUMMARY 0x01
 #define LOG_SELF_TEST     0x06
 #define LOG_NCQ_ERROR     0x10
-#define LOG_NO_TAG        0x80
 
 typedef struct SmartAttribute {
     uint8_t id;

@@ -12,8 +12,7 @@
 #include "util/checked.h"
 #include "util/error.h"
 
-#define LOG_NO_TAG 0x80
-#define KEEP_FREE  4 /* chunk buffers */
+#define KEEP_FREE 4 /* chunk buffers */
 
 void ata_disk_end(AtaDisk *disk, uint8_t error, bool interrupt)
 {
@@ -348,6 +347,7 @@ static void disk_abandon(IdeDevice *device, IdeCommand *command)
             hard_disk_abandon(g_steal_pointer(&disk->io));
         }
         g_clear_pointer(&disk->ranges, buffer_unref);
+        disk->parked = false;
         device->tf.status = ATA_STATUS_IDLE;
     }
     ata_xfer_abandon(xfer);
@@ -390,7 +390,29 @@ static const IdeDeviceOps disk_ops = {
     .abandon = disk_abandon,
     .reset = disk_reset,
     .free = disk_free,
+    .state = &ata_disk_state,
+    .image_wait = ata_disk_image_wait,
+    .adopt = ata_disk_adopt,
+    .go_on = ata_disk_go_on,
 };
+
+/* Only flushes wait without a transfer. */
+void ata_disk_go_on(IdeDevice *device)
+{
+    AtaDisk *disk = disk_of(device);
+
+    if (!disk->parked) {
+        return;
+    }
+    disk->parked = false;
+    if (disk->current.state == ATA_XFER_IDLE) {
+        run_flush(disk);
+    } else if (disk->ranges) {
+        ata_disk_trim_next(disk);
+    } else {
+        ata_xfer_go_on(&disk->current);
+    }
+}
 
 static bool check_config(const AtaDiskConfig *config, uint32_t logical, uint32_t physical, GError **error)
 {

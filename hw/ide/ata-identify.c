@@ -36,6 +36,27 @@ bool ata_transfer_mode_set(AtaTransferMode *mode, uint8_t count)
     }
 }
 
+void ata_transfer_mode_visit(AtaTransferMode *mode, StateIo *io)
+{
+    uint8_t mwdma = (uint8_t)(mode->mwdma + 1), udma = (uint8_t)(mode->udma + 1);
+
+    state_u8(io, &mwdma);
+    state_u8(io, &udma);
+    if (mwdma > ATA_MAX_MWDMA + 1 || udma > ATA_MAX_UDMA + 1 || (mwdma && udma)) {
+        state_fail(io, "its transfer mode is none");
+    }
+    mode->mwdma = mwdma - 1;
+    mode->udma = udma - 1;
+}
+
+void ata_power_visit(uint8_t *power, StateIo *io)
+{
+    state_u8(io, power);
+    if (*power != ATA_POWER_STANDBY && *power != ATA_POWER_IDLE && *power != ATA_POWER_ACTIVE) {
+        state_fail(io, "its power mode is 0x%02x", *power);
+    }
+}
+
 void ata_identify_put_string(uint8_t *out, unsigned word, unsigned words, const char *text)
 {
     size_t len = text ? strlen(text) : 0;

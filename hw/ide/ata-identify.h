@@ -26,6 +26,11 @@ typedef struct AtaTransferMode {
         .mwdma = -1, .udma = ATA_MAX_UDMA                                                                    \
     }
 
+void ata_transfer_mode_visit(AtaTransferMode *mode, StateIo *io);
+
+/* CHECK POWER MODE's answer. */
+void ata_power_visit(uint8_t *power, StateIo *io);
+
 /* Applies SET FEATURES 03's count register. False for a mode the device has not. */
 bool ata_transfer_mode_set(AtaTransferMode *mode, uint8_t count);
 

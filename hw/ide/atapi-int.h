@@ -53,12 +53,22 @@ typedef struct AtapiDevice {
     uint16_t limit; /* bytes in a DRQ block, even, > 0 */
     AtapiNext next;
     bool running; /* atapi_run() is on the stack */
+    bool parked;  /* loaded in EXECUTING: atapi_go_on() is due */
 
     Buffer *packet; /* the 12 bytes */
     Buffer *data;   /* the chunk being handed over; NULL in DMA where nobody needs it longer */
-    size_t offset, left, block;
+    size_t offset, left;
+    size_t block; /* with the controller */
     size_t total; /* of a DATA_OUT chunk */
 } AtapiDevice;
+
+extern const MmcTransport atapi_transport;
+
+/* atapi-state.c: the functions of IdeDeviceOps. */
+extern const StateOps atapi_state;
+IdeWait atapi_image_wait(const void *image, size_t *ret_len);
+void atapi_adopt(IdeDevice *device, IdeCommand *command);
+void atapi_go_on(IdeDevice *device);
 
 /* Runs the ATA command in the registers (not PACKET): ata-table.c. */
 void ata_table_run(AtapiDevice *atapi);

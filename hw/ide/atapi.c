@@ -75,6 +75,7 @@ void atapi_reply(AtapiDevice *atapi, Buffer *buffer, size_t len)
     g_autoptr(Buffer) data = buffer;
 
     atapi->dma = false;
+    atapi->block = len;
     atapi_enter(atapi, ATAPI_DATA_IN);
     command->ops->data_in(command, IDE_PHASE_PIO, data, 0, len, true);
 }
@@ -86,6 +87,7 @@ static void atapi_mmc_data_in(MmcCommand *mmc, Buffer *buffer, size_t offset, si
     AtapiDevice *atapi = mmc_command_opaque(mmc);
 
     if (atapi->dma) {
+        atapi->block = len;
         atapi_enter(atapi, ATAPI_DATA_IN);
         atapi->command->ops->data_in(atapi->command, IDE_PHASE_DMA, buffer, offset, len, false);
         return;
@@ -131,7 +133,7 @@ static bool atapi_mmc_map_in(MmcCommand *mmc, size_t len, struct iovec *iov, int
            atapi->command->ops->map_in(atapi->command, len, iov, niov);
 }
 
-static const MmcTransport atapi_transport = {
+const MmcTransport atapi_transport = {
     .data_in = atapi_mmc_data_in,
     .data_out = atapi_mmc_data_out,
     .complete = atapi_mmc_complete,
@@ -294,6 +296,7 @@ static void atapi_abandon(IdeDevice *device, IdeCommand *command)
     }
     atapi_drop_data(atapi);
     atapi->next = ATAPI_NEXT_NONE;
+    atapi->parked = false;
     atapi->command = NULL;
     atapi->state = ATAPI_IDLE;
     device->tf.status = ATA_STATUS_IDLE;
@@ -332,6 +335,10 @@ static const IdeDeviceOps atapi_ops = {
     .abandon = atapi_abandon,
     .reset = atapi_reset,
     .free = atapi_free,
+    .state = &atapi_state,
+    .image_wait = atapi_image_wait,
+    .adopt = atapi_adopt,
+    .go_on = atapi_go_on,
 };
 
 IdeDevice *atapi_new(MmcDrive *drive, const IdeIdentity *identity)

@@ -25,19 +25,23 @@ static IdeDevice *selected(const IdeChannel *channel)
     return channel->device[selected_unit(channel)];
 }
 
-void channel_set_intrq(IdeChannel *channel, bool level)
+void channel_show_line(IdeChannel *channel)
 {
-    bool line;
+    bool line = channel->intrq && !(channel->control & ATA_CONTROL_NIEN);
 
-    channel->intrq = level;
-    line = level && !(channel->control & ATA_CONTROL_NIEN);
     if (line != channel->line) {
         channel->line = line;
-        if (line) {
-            channel->dma.status |= 4; /* Interrupt: the rising edge (BMIDE 1.0) */
-        }
         channel->line_changed(channel);
     }
+}
+
+void channel_set_intrq(IdeChannel *channel, bool level)
+{
+    channel->intrq = level;
+    if (level && !(channel->control & ATA_CONTROL_NIEN) && !channel->line) {
+        channel->dma.status |= 4; /* Interrupt: the rising edge (BMIDE 1.0) */
+    }
+    channel_show_line(channel);
 }
 
 static void pio_done(IdeChannel *channel)
@@ -164,6 +168,13 @@ static const IdeCommandOps channel_ops = {
     .map_in = channel_map_in,
     .complete = channel_complete,
 };
+
+void channel_take_command(IdeChannel *channel, IdeDevice *device)
+{
+    channel->busy = true;
+    channel->command = (IdeCommand){.ops = &channel_ops, .device = device};
+    device->ops->adopt(device, &channel->command);
+}
 
 /* Registers. */
 

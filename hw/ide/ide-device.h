@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 #include "hw/ide/taskfile.h"
 #include "util/buffer.h"
+#include "util/state.h"
 
 typedef struct IdeDevice IdeDevice;
 typedef struct IdeCommand IdeCommand;
@@ -72,6 +73,16 @@ struct IdeCommand {
     void *priv; /* the device's */
 };
 
+/* What a command of a saved device waits for. */
+typedef enum {
+    IDE_WAIT_NONE, /* there is no command */
+    IDE_WAIT_IO,   /* the medium */
+    IDE_WAIT_PIO_IN,
+    IDE_WAIT_PIO_OUT,
+    IDE_WAIT_DMA_IN,
+    IDE_WAIT_DMA_OUT
+} IdeWait;
+
 typedef struct IdeDeviceOps {
     /* The command is in device->tf. */
     void (*start)(IdeDevice *device, IdeCommand *command);
@@ -81,6 +92,18 @@ typedef struct IdeDeviceOps {
     /* After the commands were abandoned: registers take the signature. */
     void (*reset)(IdeDevice *device, IdeReset reset);
     void (*free)(IdeDevice *device);
+
+    /* Saving and loading (util/state.h). On a parallel channel the running command is part of the state: it
+     * goes on where it was. On a serial link it is not; the controller starts it anew. */
+    const StateOps *state;
+    /* What the command in an image waits for; *ret_len: bytes with the controller (not for IDE_WAIT_IO). */
+    IdeWait (*image_wait)(const void *image, size_t *ret_len);
+    /* After the image was committed: its command has this object from now on. What the device waits to be
+     * given is asked for again (data_out, inside the call, without an interrupt); what it was giving the
+     * controller has itself. */
+    void (*adopt)(IdeDevice *device, IdeCommand *command);
+    /* The medium's side of an adopted command, if it waited for that, goes on. */
+    void (*go_on)(IdeDevice *device);
 } IdeDeviceOps;
 
 /* Embedded at the start of the device's own struct. */

@@ -82,6 +82,15 @@ void channel_abandon(IdeChannel *channel);
 void channel_fail(IdeChannel *channel);
 void channel_set_intrq(IdeChannel *channel, bool level);
 
+/* channel-state.c; object: IdeChannel, whose devices' states are part of it. */
+extern const StateOps channel_state;
+bool channel_settled(const IdeChannel *channel);
+void channel_go_on(IdeChannel *channel);
+/* The line of `intrq`, which no edge led to. */
+void channel_show_line(IdeChannel *channel);
+/* `channel` has a command that the device at hand is to work on: for a loaded state. */
+void channel_take_command(IdeChannel *channel, IdeDevice *device);
+
 /* bmdma.c: offsets 0 to 7 within the channel's registers. */
 uint8_t bmdma_read(const IdeChannel *channel, unsigned offset);
 void bmdma_write(IdeChannel *channel, unsigned offset, unsigned size, uint32_t value);

@@ -139,11 +139,84 @@ static void pci_ide_reset(PciDevice *pci)
     update_intx(ide);
 }
 
+/* Saving and loading. */
+
+typedef struct PciIdeImage {
+    void *config, *channels[2];
+} PciIdeImage;
+
+static void pci_ide_capture(void *object, void *image)
+{
+}
+
+static void pci_ide_visit(void *object, void *data, StateIo *io)
+{
+    PciIde *ide = ide_of(object);
+    PciIdeImage *image = data;
+
+    state_same(io, "the native mode", ide->native);
+    state_child(io, &pci_config_state, &ide->pci, &image->config);
+    for (unsigned i = 0; i < 2; i++) {
+        state_child(io, &channel_state, &ide->channel[i], &image->channels[i]);
+    }
+}
+
+static void pci_ide_commit(void *object, void *data)
+{
+    PciIde *ide = ide_of(object);
+    PciIdeImage *image = data;
+
+    state_commit(&pci_config_state, &ide->pci, g_steal_pointer(&image->config));
+    for (unsigned i = 0; i < 2; i++) {
+        state_commit(&channel_state, &ide->channel[i], g_steal_pointer(&image->channels[i]));
+    }
+    update_intx(ide);
+}
+
+static void pci_ide_clear(void *data)
+{
+    PciIdeImage *image = data;
+
+    state_discard(&pci_config_state, image->config);
+    state_discard(&channel_state, image->channels[0]);
+    state_discard(&channel_state, image->channels[1]);
+}
+
+static const StateOps pci_ide_state = {
+    .name = "pci-ide",
+    .version = 1,
+    .size = sizeof(PciIdeImage),
+    .capture = pci_ide_capture,
+    .visit = pci_ide_visit,
+    .commit = pci_ide_commit,
+    .clear = pci_ide_clear,
+};
+
+static bool pci_ide_settled(const PciDevice *pci)
+{
+    const PciIde *ide = (const PciIde *)(const void *)pci;
+
+    return channel_settled(&ide->channel[0]) && channel_settled(&ide->channel[1]);
+}
+
+/* Commands through ports are begun by a guest that runs; only those of a loaded state wait. */
+static void pci_ide_park(PciDevice *pci, bool on)
+{
+    PciIde *ide = ide_of(pci);
+
+    for (unsigned i = 0; !on && i < 2; i++) {
+        channel_go_on(&ide->channel[i]);
+    }
+}
+
 static const PciDeviceOps pci_ide_ops = {
     .bar_read = pci_ide_bar_read,
     .bar_write = pci_ide_bar_write,
     .config_written = pci_ide_config_written,
     .reset = pci_ide_reset,
+    .state = &pci_ide_state,
+    .settled = pci_ide_settled,
+    .park = pci_ide_park,
 };
 
 static void init_config(PciIde *ide, PciIdeModel model)

@@ -74,3 +74,25 @@ uint64_t sgl_skip(Sgl *sgl, uint64_t bytes)
     }
     return skipped;
 }
+
+void sgl_visit(Sgl *sgl, StateIo *io, unsigned max)
+{
+    Sgl left = sgl_peek(sgl);
+    uint32_t count = left.count - left.index;
+    uint64_t addr = 0, bytes = 0;
+    size_t len = 0;
+
+    STATE_NUMBER(io, count, 0, max);
+    for (unsigned i = 0; i < count && !state_failed(io); i++) {
+        if (!state_loading(io) && sgl_take(&left, SIZE_MAX, &addr, &len)) {
+            bytes = len;
+        }
+        state_u64(io, &addr);
+        state_u64(io, &bytes);
+        if (!bytes || bytes > UINT64_MAX - addr || bytes > UINT64_MAX - sgl->left) {
+            state_fail(io, "a piece of memory has no length, or too much");
+        } else if (state_loading(io)) {
+            sgl_add(sgl, addr, bytes);
+        }
+    }
+}

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "util/state.h"
 
 typedef struct SglRun {
     uint64_t addr; /* guest-physical */
@@ -39,6 +40,9 @@ bool sgl_take(Sgl *sgl, size_t max, uint64_t *ret_addr, size_t *ret_len);
 
 /* A copy of the cursor, to look ahead without taking: shares the runs, lives no longer than `sgl`. */
 Sgl sgl_peek(const Sgl *sgl);
+
+/* What is left from the cursor on, at most `max` runs; `sgl` is empty and owned while loading. */
+void sgl_visit(Sgl *sgl, StateIo *io, unsigned max);
 
 /* Moves the cursor `bytes` on (to the end, at most). Returns the bytes skipped. */
 uint64_t sgl_skip(Sgl *sgl, uint64_t bytes);

@@ -111,3 +111,15 @@ uint8_t taskfile_port_read(const Taskfile *tf, unsigned reg)
         return 0;
     }
 }
+
+void taskfile_visit(Taskfile *tf, StateIo *io)
+{
+    state_u16(io, &tf->features);
+    state_u16(io, &tf->count);
+    state_bytes(io, tf->lba, sizeof tf->lba);
+    state_u8(io, &tf->device);
+    state_u8(io, &tf->command);
+    state_u8(io, &tf->control);
+    state_u8(io, &tf->status);
+    state_u8(io, &tf->error);
+}

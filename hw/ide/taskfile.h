@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "util/state.h"
 
 /* Two-byte registers are a current value (low byte) and a previous one (high byte, the HOB of 48-bit
  * commands). */
@@ -41,6 +42,8 @@ void taskfile_set_lba48(Taskfile *tf, uint64_t lba);
 /* Byte count limit and byte count of PACKET: LBA mid and high. */
 uint16_t taskfile_byte_count(const Taskfile *tf);
 void taskfile_set_byte_count(Taskfile *tf, uint16_t count);
+
+void taskfile_visit(Taskfile *tf, StateIo *io);
 
 /* Command block register numbers as ports 1f1 to 1f7 have them. */
 enum {

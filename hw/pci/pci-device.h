@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "util/buffer.h"
+#include "util/state.h"
 
 #define PCI_CONFIG_SIZE 256
 #define PCI_BARS        6
@@ -34,6 +35,15 @@ typedef struct PciDeviceOps {
     void (*config_written)(PciDevice *device, unsigned offset, unsigned size);
     /* Power-on state; whatever is in flight is abandoned (no later DMA). */
     void (*reset)(PciDevice *device);
+    /* Saving and loading (util/state.h), of the function with its configuration space. NULL: pci_config_state
+     * is all there is. */
+    const StateOps *state;
+    /* True when nothing is on its way that a saved state would lack: data or the end of a command that has
+     * not landed. May be NULL: always. */
+    bool (*settled)(const PciDevice *device);
+    /* While parked, registers answer but no command starts or goes on that waits for its medium. A loaded
+     * state's commands start or go on when it ends. May be NULL. */
+    void (*park)(PciDevice *device, bool on);
 } PciDeviceOps;
 
 /* Embedded at the start of the function's own struct. */
@@ -127,6 +137,9 @@ void pci_config_add_msi(PciDevice *device, uint8_t offset);
  * ops->config_written. */
 uint32_t pci_config_read(PciDevice *device, unsigned offset, unsigned size);
 void pci_config_write(PciDevice *device, unsigned offset, unsigned size, uint32_t value);
+
+/* State of the configuration space; object: PciDevice. Bits that the guest cannot write must be as here. */
+extern const StateOps pci_config_state;
 
 /* Config state after reset: command 0, BARs 0, MSI off; ids and capabilities stay. */
 void pci_config_reset(PciDevice *device);

@@ -242,3 +242,35 @@ const char *mmc_drive_id(const MmcDrive *drive)
 {
     return "cd0";
 }
+
+/* Saved states are the real drive's (test-state). */
+
+static void no_capture(void *object, void *image)
+{
+}
+
+static void no_visit(void *object, void *image, StateIo *io)
+{
+}
+
+const StateOps mmc_drive_state = {
+    .name = "fake", .version = 1, .size = 1, .capture = no_capture, .visit = no_visit, .commit = no_capture};
+
+void mmc_command_capture(const MmcCommand *command, MmcCommandImage *image)
+{
+}
+
+void mmc_command_visit(MmcCommandImage *image, StateIo *io)
+{
+    state_fail(io, "fake");
+}
+
+MmcCommand *mmc_command_restore(MmcDrive *drive, const MmcCommandImage *image, const MmcTransport *transport,
+                                void *opaque)
+{
+    return mmc_command_new(drive, image->cdb, transport, opaque);
+}
+
+void mmc_command_go_on(MmcCommand *command)
+{
+}
