@@ -115,6 +115,13 @@ static char *find_unsettled(const DeviceSet *set)
             return g_strdup_printf("Device '%s' still waits for its image", disk->name);
         }
     }
+    for (guint i = 0; i < set->cds->len; i++) {
+        const MmcDrive *mmc = g_array_index(set->cds, MmcDrive *, i);
+        if (!mmc_drive_settled(mmc)) {
+            return g_strdup_printf("Device '%s' still waits for the host's drive",
+                                   mmc_drive_id(mmc) ? mmc_drive_id(mmc) : "");
+        }
+    }
     for (guint i = 0; i < set->functions->len; i++) {
         const PciDevice *pci = function_at(set, i);
         if (pci->ops->settled && !pci->ops->settled(pci)) {

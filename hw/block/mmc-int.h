@@ -65,6 +65,7 @@ typedef struct MmcCue {
 } MmcCue;
 
 /* What the drive of the host was told about the blocks to be written: mmc-pass-write.c. */
+#define MMC_WRITE_BLOCK_MAX 2448
 typedef struct MmcWrite {
     uint16_t block; /* bytes */
     bool by_cues;

@@ -22,7 +22,10 @@ typedef struct DriveImage {
     uint32_t position, speed;
     uint8_t power;
     bool power_changed;
+    MmcWrite write;
 } DriveImage;
+
+#define CUES_MAX 1024
 
 static MediumImage medium_of(const MmcDrive *drive)
 {
@@ -45,6 +48,32 @@ static void drive_capture(void *object, void *data)
     image->speed = drive->speed;
     image->power = drive->power;
     image->power_changed = drive->power_changed;
+    image->write = drive->write;
+    if (drive->write.cues) {
+        g_array_ref(drive->write.cues);
+    }
+}
+
+/* What a drive of the host was told of the blocks to come. */
+static void visit_write(StateIo *io, MmcWrite *write)
+{
+    uint32_t cues = write->cues ? write->cues->len : 0;
+
+    STATE_NUMBER(io, write->block, 1, MMC_WRITE_BLOCK_MAX);
+    state_bool(io, &write->by_cues);
+    STATE_NUMBER(io, cues, 0, CUES_MAX);
+    if (state_loading(io) && cues) {
+        write->cues = g_array_sized_new(false, true, sizeof(MmcCue), cues);
+        g_array_set_size(write->cues, cues);
+    }
+    for (uint32_t i = 0; i < cues; i++) {
+        MmcCue *cue = &g_array_index(write->cues, MmcCue, i);
+        uint32_t start = (uint32_t)cue->start;
+
+        state_u32(io, &start);
+        cue->start = (int32_t)start;
+        STATE_NUMBER(io, cue->bytes, 0, MMC_WRITE_BLOCK_MAX);
+    }
 }
 
 static void visit_sense(StateIo *io, MmcSense *sense)
@@ -117,6 +146,7 @@ static void drive_visit(void *object, void *data, StateIo *io)
     state_u32(io, &image->speed);
     STATE_NUMBER(io, image->power, 1, 3);
     state_bool(io, &image->power_changed);
+    visit_write(io, &image->write);
 }
 
 static bool same_medium(const MediumImage *a, const MediumImage *b)
@@ -129,7 +159,7 @@ static bool same_medium(const MediumImage *a, const MediumImage *b)
 static void drive_commit(void *object, void *data)
 {
     MmcDrive *drive = object;
-    const DriveImage *image = data;
+    DriveImage *image = data;
     const MediumImage here = medium_of(drive);
 
     drive->tray = image->tray;
@@ -139,6 +169,9 @@ static void drive_commit(void *object, void *data)
     drive->speed = image->speed;
     drive->power = image->power;
     drive->power_changed = image->power_changed;
+    g_clear_pointer(&drive->write.cues, g_array_unref);
+    drive->write = image->write;
+    image->write.cues = NULL;
     if (!same_medium(&image->medium, &here)) {
         if (here.present) {
             tray_insert(&drive->tray, true);
@@ -151,6 +184,11 @@ static void drive_commit(void *object, void *data)
     drive->position = drive->disc && image->position < drive->disc->sectors ? image->position : 0;
 }
 
+static void drive_clear(void *data)
+{
+    g_clear_pointer(&((DriveImage *)data)->write.cues, g_array_unref);
+}
+
 const StateOps mmc_drive_state = {
     .name = "mmc-drive",
     .version = 1,
@@ -158,7 +196,18 @@ const StateOps mmc_drive_state = {
     .capture = drive_capture,
     .visit = drive_visit,
     .commit = drive_commit,
+    .clear = drive_clear,
 };
+
+bool mmc_drive_settled(const MmcDrive *drive)
+{
+    for (GList *link = drive->commands.head; link; link = link->next) {
+        if (((const MmcCommand *)link->data)->pass.row) {
+            return false;
+        }
+    }
+    return true;
+}
 
 void mmc_command_capture(const MmcCommand *command, MmcCommandImage *image)
 {
@@ -246,6 +295,9 @@ MmcCommand *mmc_command_restore(MmcDrive *drive, const MmcCommandImage *image, c
                                 void *opaque)
 {
     MmcCommand *command = mmc_command_new(drive, image->cdb, transport, opaque);
+
+    command->op = mmc_op_find(image->cdb[0]);
+    command->pass = (MmcPass){.how = MMC_PASS_OWN}; /* those that go to the host's drive are not saved */
 
     if (!image->transfer && image->phase == MMC_PHASE_TAKEN) {
         command->step = mmc_good; /* a reply, which the transport has whole */

@@ -109,6 +109,9 @@ void mmc_sense_encode(const MmcSense *sense, uint8_t out[MMC_SENSE_SIZE]);
  * one here, or none, is told as a change when the state is taken. */
 extern const StateOps mmc_drive_state;
 
+/* No command of the guest is with the drive of the host: such a one cannot be done anew. */
+bool mmc_drive_settled(const MmcDrive *drive);
+
 /* A command that has started and not ended. */
 typedef enum { MMC_PHASE_READING, MMC_PHASE_TAKEN, MMC_PHASE_WANTED } MmcPhase;
 typedef struct MmcCommandImage {
