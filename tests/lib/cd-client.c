@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A guest's driver for the CD drive on port 0 of a controller that spindled serves, for scripts:
+ * A guest's driver for the drive on port 0 of a controller that spindled serves, for scripts:
  *
- *   cd-client SOCKET [PERIOD]
+ *   cd-client SOCKET [PERIOD | disk]
  *
- * Reads commands from standard input, and in between asks every PERIOD milliseconds (50; 0: never) for a
- * media event and whether the drive is ready. Each line of output begins with the seconds since the machine
- * started:
+ * Reads commands from standard input, and in between asks every PERIOD milliseconds (50; 0: never, but once)
+ * for a media event and whether the drive is ready; `disk`: never, it is none for discs. Each line of output
+ * begins with the seconds since the machine started:
  *
  *   event E           media event E of GET EVENT STATUS NOTIFICATION (1 eject request, 2 new, 3 removal)
  *   ready KKAAQQ      what TEST UNIT READY says now, when it says something else than before
@@ -16,7 +16,10 @@
  *
  *   cdb LENGTH HEX    sends the CDB and takes up to LENGTH bytes: `cdb KKAAQQ HEX` with the sense and the
  * data reads N COUNT     N READ(10) of COUNT sectors, in order, again from the start at the end: `reads
- * KKAAQQ MS` sum LBA COUNT     READ(10): `sum KKAAQQ SHA1` mark TEXT         `mark TEXT`
+ * KKAAQQ MS` sum LBA COUNT     READ(10): `sum KKAAQQ SHA1` write LBA BYTE    to a disk, one sector full of
+ * BYTE (hexadecimal): `write TFD`, once it has ended reg OFFSET        the register at hexadecimal OFFSET of
+ * the ABAR: `reg VALUE` up                starts the port, as a driver does with a drive that has come: `up`
+ *   mark TEXT         `mark TEXT`
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -120,6 +123,25 @@ static void command_sum(Script *s, const char *args)
     say("sum %06x %s", sense, sum);
 }
 
+static void command_write(Script *s, const char *args)
+{
+    unsigned lba = 0, byte = 0;
+    sscanf(args, "%u %x", &lba, &byte);
+    const uint8_t fis[20] = {0x27, 0x80,    0x35, 0, lba & 0xff, lba >> 8 & 0xff, lba >> 16 & 0xff,
+                             0x40, [12] = 1}; /* WRITE DMA EXT */
+    const VfuCdPrd prds[2] = {{VFU_CD_DATA, 512}};
+    memset(vfu_client_ram(s->cd->client, VFU_CD_DATA), (int)byte, 512);
+    vfu_cd_issue(s->cd, 0, fis, NULL, prds);
+    say("write %02x", vfu_cd_wait(s->cd, 0));
+}
+
+static void command_reg(Script *s, const char *args)
+{
+    unsigned offset = 0;
+    sscanf(args, "%x", &offset);
+    say("reg %08x", vfu_cd_read(s->cd, offset));
+}
+
 static void obey(Script *s, const char *line)
 {
     if (g_str_has_prefix(line, "cdb ")) {
@@ -128,6 +150,13 @@ static void obey(Script *s, const char *line)
         command_reads(s, line + 6);
     } else if (g_str_has_prefix(line, "sum ")) {
         command_sum(s, line + 4);
+    } else if (g_str_has_prefix(line, "write ")) {
+        command_write(s, line + 6);
+    } else if (g_str_has_prefix(line, "reg ")) {
+        command_reg(s, line + 4);
+    } else if (!strcmp(line, "up")) {
+        vfu_cd_recover(s->cd);
+        say("up");
     } else {
         say("%s", line);
     }
@@ -138,13 +167,18 @@ int main(int argc, char **argv)
     Script s = {.ready = UINT32_MAX};
     char line[512];
     if (argc < 2) {
-        fprintf(stderr, "usage: cd-client SOCKET [PERIOD]\n");
+        fprintf(stderr, "usage: cd-client SOCKET [PERIOD | disk]\n");
         return 2;
     }
+    const bool disk = argc > 2 && !strcmp(argv[2], "disk");
     const int period = argc > 2 ? atoi(argv[2]) : 50;
     setvbuf(stdin, NULL, _IONBF, 0); /* poll() sees all that is left */
     s.cd = vfu_cd_attach(argv[1]);
-    ask(&s);
+    if (disk) {
+        say("ready");
+    } else {
+        ask(&s);
+    }
     for (;;) {
         struct pollfd in = {.fd = 0, .events = POLLIN};
         if (poll(&in, 1, period ? period : -1) > 0) {
