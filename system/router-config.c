@@ -61,6 +61,29 @@ static void add_device(RouterConfig *config, JsonObject *device)
     json_array_add_object_element(config->devices, object);
 }
 
+/* The k=v form has switches as words; QMP wants booleans. */
+static JsonObject *with_booleans(JsonObject *object)
+{
+    JsonObject *copy = json_object_new();
+    g_autoptr(GList) members = json_object_get_members(object);
+
+    for (GList *l = members; l; l = l->next) {
+        JsonNode *node = json_object_get_member(object, l->data);
+        const char *text = JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING
+                               ? json_node_get_string(node)
+                               : NULL;
+        if (JSON_NODE_HOLDS_OBJECT(node)) {
+            json_object_set_object_member(copy, l->data, with_booleans(json_node_get_object(node)));
+        } else if (text && strcmp(l->data, "detect-zeroes") &&
+                   (!strcmp(text, "on") || !strcmp(text, "off"))) {
+            json_object_set_boolean_member(copy, l->data, text[1] == 'n');
+        } else {
+            json_object_set_member(copy, l->data, json_node_copy(node));
+        }
+    }
+    return copy;
+}
+
 void router_config_add_plan(RouterConfig *config, const Plan *plan)
 {
     for (guint i = 0; i < plan->drive->len; i++) {
@@ -72,7 +95,7 @@ void router_config_add_plan(RouterConfig *config, const Plan *plan)
         if (!strcmp(arg->name, "--device")) {
             add_device(config, json_node_get_object(node));
         } else if (!strcmp(arg->name, "--blockdev")) {
-            json_array_add_element(config->nodes, json_node_copy(node));
+            json_array_add_object_element(config->nodes, with_booleans(json_node_get_object(node)));
         }
     }
     for (guint i = 0; i < plan->ports->len; i++) {

@@ -7,6 +7,7 @@
  *   router-port.c   a user's monitor: the connection, and the one with QEMU that goes with it
  *   router-call.c   one command of a user's
  *   router-route.c  which command goes where
+ *   router-events.c what it is told itself: a drive that stops the machine, the end of the drive process
  *   router-merge.c  answers of both, joined
  *   router-nodes.c  block nodes and which of the two has them
  *
@@ -37,6 +38,7 @@ struct Router {
     RouterNodes *nodes;
     GHashTable *open_trays; /* names of drives whose medium a user is changing */
     bool ended;             /* QEMU is gone */
+    bool stopped_by_error;  /* a drive's error policy has stopped the machine */
 };
 
 /* router.c */
@@ -45,6 +47,17 @@ struct Router {
 bool router_has_drive(const Router *router, const char *name);
 /* A port has nothing left to send. */
 void router_port_done(Router *router);
+/* router-events.c: of the router's own sessions. */
+void router_engine_event(JsonNode *event, void *opaque);
+void router_drive_event(JsonNode *event, void *opaque);
+/* The drive process has ended before QEMU. */
+void router_drives_lost(Router *router);
+/* Whether an event of QEMU's is about what users do not see. */
+bool router_event_is_internal(const Router *router, const char *text, size_t len);
+/* A drive has come; one that is gone for good. */
+void router_device_add(Router *router, const char *id, const char *driver, const char *bus);
+void router_device_remove(Router *router, const char *id);
+
 /* The drive process is gone. */
 bool router_drives_alive(const Router *router);
 
@@ -152,6 +165,7 @@ const char *router_call_arg(const RouterCall *call, const char *name);
 
 /* router-merge.c */
 void router_merge_query_block(RouterCall *call);
+void router_merge_status(RouterCall *call);
 void router_merge_blockstats(RouterCall *call);
 void router_merge_named_nodes(RouterCall *call);
 void router_merge_chardevs(RouterCall *call);

@@ -54,6 +54,27 @@ static void append_elements(JsonArray *to, JsonArray *from)
     }
 }
 
+/* The drives of a drive process that has ended, as long as the guest has them. */
+static void append_lost(JsonArray *to, const RouterCall *call)
+{
+    JsonArray *devices = call->port->router->config->devices;
+
+    for (guint i = 0; i < json_array_get_length(devices); i++) {
+        JsonObject *device = json_array_get_object_element(devices, i), *object = json_object_new();
+        bool cd = !strcmp(json_object_get_string_member(device, "driver"), "ide-cd");
+        json_object_set_string_member(object, "device", "");
+        json_object_set_string_member(object, "type", "unknown");
+        json_object_set_boolean_member(object, "removable", cd);
+        json_object_set_boolean_member(object, "locked", false);
+        json_object_set_string_member(object, "qdev", json_object_get_string_member(device, "id"));
+        json_object_set_string_member(object, "io-status", "failed");
+        if (cd) {
+            json_object_set_boolean_member(object, "tray_open", false);
+        }
+        json_array_add_object_element(to, object);
+    }
+}
+
 static void joined(RouterCall *call, JsonObject *answer)
 {
     JsonArray *theirs = object_array(answer);
@@ -64,6 +85,9 @@ static void joined(RouterCall *call, JsonObject *answer)
     }
     JsonArray *all = json_array_new();
     append_elements(all, answer_array(call->kept));
+    if (!router_drives_alive(call->port->router) && !strcmp(call->name, "query-block")) {
+        append_lost(all, call);
+    }
     append_elements(all, theirs);
     router_call_return(call, qmp_array(all));
 }
@@ -140,7 +164,7 @@ static void joined_devices(RouterCall *call, JsonObject *answer)
             json_array_add_element(all, json_node_copy(element));
         }
     }
-    for (guint i = 0; router_drives_alive(call->port->router) && i < json_array_get_length(devices); i++) {
+    for (guint i = 0; i < json_array_get_length(devices); i++) {
         JsonObject *device = json_array_get_object_element(devices, i), *object = json_object_new();
         g_autofree char *type = g_strdup_printf("child<%s>", json_object_get_string_member(device, "driver"));
         json_object_set_string_member(object, "name", json_object_get_string_member(device, "id"));
@@ -195,6 +219,28 @@ static void joined_chardevs(RouterCall *call, JsonObject *answer)
 void router_merge_chardevs(RouterCall *call)
 {
     router_call_pass(call, joined_chardevs);
+}
+
+/* A machine that a drive's error policy has stopped. */
+static void joined_status(RouterCall *call, JsonObject *answer)
+{
+    JsonNode *value = json_object_get_member(answer, "return");
+
+    if (value && JSON_NODE_HOLDS_OBJECT(value) && call->port->router->stopped_by_error) {
+        g_autoptr(JsonNode) copy = json_node_copy(value);
+        JsonObject *status = json_node_get_object(copy);
+        if (!g_strcmp0(json_object_get_string_member_with_default(status, "status", ""), "paused")) {
+            json_object_set_string_member(status, "status", "io-error");
+        }
+        router_call_return(call, g_steal_pointer(&copy));
+    } else {
+        router_call_answer(call, answer);
+    }
+}
+
+void router_merge_status(RouterCall *call)
+{
+    router_call_pass(call, joined_status);
 }
 
 static const char *answer_text(JsonObject *answer)

@@ -140,6 +140,9 @@ static void on_engine_message(RouterPort *port, const char *text, size_t len)
     RouterCall *call = port->waiting;
     bool answer = qmp_json_member(text, len, "return", &size) || qmp_json_member(text, len, "error", &size);
 
+    if (!answer && router_event_is_internal(port->router, text, len)) {
+        return;
+    }
     if (!answer || !call || take_urgent(port, text, len)) {
         send_text(port, text, len);
         send_text(port, "\r\n", 2);

@@ -160,32 +160,45 @@ static void route_object_del(RouterCall *call)
     }
 }
 
-static const char *const drive_drivers[] = {"ide-cd", "ide-hd", NULL};
-
-static void device_answered(RouterCall *call, JsonObject *answer)
+/* The controller that `bus` is of, if it is one of Spindle's; without a bus any of them will do. */
+static JsonObject *bus_controller(const RouterCall *call, const char *bus)
 {
-    const char *bus = router_call_arg(call, "bus");
+    JsonArray *controllers = call->port->router->config->controllers;
+    const char *dot = bus ? strrchr(bus, '.') : NULL;
 
-    if (router_answer_failed(answer) && !strcmp(router_answer_class(answer), "CommandNotFound")) {
-        router_call_fail(call, "GenericError", "Bus '%s' does not support hotplugging", bus ? bus : "ide.0");
-    } else {
-        router_call_answer(call, answer);
+    for (guint i = 0; i < json_array_get_length(controllers); i++) {
+        JsonObject *controller = json_array_get_object_element(controllers, i);
+        const char *id = json_object_get_string_member(controller, "user-id");
+        if (!bus || (dot && strlen(id) == (size_t)(dot - bus) && !strncmp(id, bus, strlen(id)))) {
+            return controller;
+        }
     }
+    return NULL;
 }
 
-static void ask_device(RouterCall *call)
+static void device_added(RouterCall *call, JsonObject *answer)
 {
-    router_call_ask(call, device_answered);
+    const char *id = router_call_arg(call, "id"), *bus = router_call_arg(call, "bus");
+
+    if (!router_answer_failed(answer)) {
+        router_device_add(call->port->router, id ? id : "", router_call_arg(call, "driver"), bus);
+    }
+    router_call_answer(call, answer);
 }
 
-/* Drives for a bus of Spindle's, whether or not it can take them while the machine runs. */
+static void add_device_here(RouterCall *call)
+{
+    router_call_ask(call, device_added);
+}
+
+/* Drives for a bus of Spindle's; whether a bus takes them while the machine runs the drive process knows. */
 static void route_device_add(RouterCall *call)
 {
-    const char *driver = router_call_arg(call, "driver");
-    const char *node = router_call_arg(call, "drive");
+    const char *driver = router_call_arg(call, "driver"), *node = router_call_arg(call, "drive");
+    bool drive = driver && (!strcmp(driver, "ide-cd") || !strcmp(driver, "ide-hd"));
 
-    if (driver && g_strv_contains(drive_drivers, driver)) {
-        router_nodes_need(call, node, false, ask_device);
+    if (drive && bus_controller(call, router_call_arg(call, "bus"))) {
+        router_nodes_need(call, node, false, add_device_here);
     } else {
         router_nodes_need(call, node, true, pass);
     }
@@ -194,7 +207,7 @@ static void route_device_add(RouterCall *call)
 static void route_device_del(RouterCall *call)
 {
     if (call_drive(call)) {
-        ask_device(call);
+        ask(call);
     } else {
         pass(call);
     }
@@ -282,6 +295,7 @@ static const struct {
     {"query-blockstats", router_merge_blockstats},
     {"query-chardev", router_merge_chardevs},
     {"query-named-block-nodes", router_merge_named_nodes},
+    {"query-status", router_merge_status},
 };
 
 void router_route(RouterCall *call)

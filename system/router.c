@@ -10,6 +10,7 @@
 #include "system/router-int.h"
 #include "util/log.h"
 
+#define GRACE_MS      50   /* for QEMU's end to be seen */
 #define LAST_WORDS_MS 3000 /* for users to read what is left when QEMU has ended */
 
 bool router_drives_alive(const Router *router)
@@ -64,21 +65,24 @@ static void on_engine_closed(void *opaque)
     router_port_done(router);
 }
 
-static void on_engine_event(JsonNode *event, void *opaque)
+/* They end together, in either order. */
+static gboolean on_grace(gpointer data)
 {
+    Router *router = data;
+
+    if (!router->ended) {
+        router_drives_lost(router);
+    }
+    return G_SOURCE_REMOVE;
 }
 
 static void on_drives_closed(void *opaque)
 {
-    Router *router = opaque;
-
-    if (!router->ended) {
-        log_error("The drive process has ended: its drives are gone");
-    }
+    g_timeout_add(GRACE_MS, on_grace, opaque);
 }
 
-static const RouterPeerOps engine_ops = {.event = on_engine_event, .closed = on_engine_closed};
-static const RouterPeerOps drives_ops = {.closed = on_drives_closed};
+static const RouterPeerOps engine_ops = {.event = router_engine_event, .closed = on_engine_closed};
+static const RouterPeerOps drives_ops = {.event = router_drive_event, .closed = on_drives_closed};
 
 static void start(Router *router)
 {

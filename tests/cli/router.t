@@ -166,7 +166,7 @@ def check_nodes(tap, place, qmp):
     tap.equal(qmp.command("blockdev-insert-medium", id=CD, node_name="f"), {}, "a node that QEMU opened comes over for a medium")
     qmp.command("blockdev-close-tray", id=CD)
     tap.equal(qmp.command("query-block")[0]["inserted"]["node-name"], "f", "and is in the drive")
-    tap.equal(qmp.failure("blockdev-del", node_name="f"), ("GenericError", "Block device f is in use"), "where it is in use")
+    tap.equal(qmp.failure("blockdev-del", node_name="f"), ("GenericError", "Node f is in use"), "where it is in use")
     qmp.command("eject", id=CD)
     tap.equal(qmp.command("device_add", driver="scsi-cd", drive="f", id="other", bus="scsi0.0"), {}, "from there it goes to a device of QEMU's")
     found = {d["qdev"]: d for d in qmp.command("query-block")}
@@ -184,6 +184,89 @@ def check_nodes(tap, place, qmp):
     tap.equal(qmp.failure("object-add", qom_type="secret", id="sec0", data="abc")[0], "GenericError", "object-add: a name twice")
     tap.equal(qmp.command("object-del", id="sec0"), {}, "object-del")
     tap.equal(qmp.command("object-add", qom_type="secret", id="sec0", data="abc"), {}, "both have forgotten it")
+
+
+def check_plug(tap, qmp):
+    """A drive comes and goes while the machine is there."""
+    tap.equal(qmp.failure("device_add", driver="ide-cd", bus="none.0", id="hot"), ("GenericError", "Bus 'none.0' not found"),
+              "device_add: a bus that nobody has is QEMU's to say")
+    qmp.command("blockdev-add", driver="file", filename="b.iso", node_name="h", read_only=True)
+    tap.equal(qmp.command("device_add", driver="ide-cd", bus="ide.3", drive="h", id="hot"), {}, "device_add of a drive for Spindle's controller")
+    tap.equal(names(qmp.command("query-block"), "qdev"), [CD, "hot", "disk0"], "it is there")
+    tap.ok("hot" in names(qmp.command("qom-list", path="/machine/peripheral"), "name"), "and in the object tree")
+    tap.equal(qmp.command("eject", id="hot"), {}, "and obeys")
+    tap.equal(qmp.command("device_del", id="hot"), {}, "device_del")
+    tap.equal(qmp.wait_event("DEVICE_DELETED")["device"], "hot", "DEVICE_DELETED")
+    tap.ok("hot" not in names(qmp.command("qom-list", path="/machine/peripheral"), "name"), "then it is gone")
+    tap.equal(qmp.failure("eject", id="hot")[0], "DeviceNotFound", "for good")
+    qmp.command("blockdev-del", node_name="h")
+
+
+def check_lost(tap, place):
+    """The drive process is killed."""
+    machine = Machine(place)
+    with Qmp(machine.path) as qmp:
+        os.kill(machine.children("spindled")[0], signal.SIGKILL)
+        event = qmp.wait_event("BLOCK_IO_ERROR")
+        tap.equal((event["qom-path"], event["reason"]), ("/machine/peripheral/" + CD, "The drive process has ended"), "the loss of a drive is an event")
+        tap.equal({d["qdev"]: d["io-status"] for d in qmp.command("query-block")}, {CD: "failed", "disk0": "ok"}, "query-block tells it, too")
+        tap.equal(qmp.failure("eject", id=CD), ("GenericError", "The drive process has ended"), "its commands fail with the reason")
+        tap.equal(qmp.command("query-status")["running"], False, "the monitor goes on")
+        qmp.command("blockdev-add", driver="file", filename="a.iso", node_name="n", read_only=True)
+        tap.ok("n" in names(qmp.command("query-named-block-nodes"), "node-name"), "as do QEMU's block devices")
+        qmp.command("system_reset")
+        tap.equal(qmp.wait_event("SHUTDOWN")["reason"], "host-qmp-system-reset", "a reset, which QEMU would not survive, is a shutdown")
+    status, err = machine.end()
+    tap.ok(status == 0 and "spindle-router: The drive process has ended: its drives are lost" in err, "the log has it", status, err)
+    tap.equal(place.leftovers(), [], "nothing is left")
+
+
+def check_deaf_user(tap, place):
+    """A user who does not read: bounded memory, and the others are served."""
+    machine = Machine(place, "-qmp", "unix:%s/q,server=on,wait=off" % place.tmp, "-sandbox",
+                      "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
+    deaf = socket.socket(socket.AF_UNIX)
+    deaf.connect(machine.path)
+    deaf.sendall(b'{"execute":"qmp_capabilities"}')
+    deaf.settimeout(1)
+    sent = 0
+    try:
+        while sent < 1 << 20:
+            sent += deaf.send(b'{"execute":"query-qmp-schema"}{"execute":"query-block"}' * 100)
+    except socket.timeout:
+        pass
+    with Qmp(place.tmp + "/q") as qmp:
+        tap.equal(names(qmp.command("query-block"), "qdev"), [CD, "disk0"], "beside a user who does not read others are served")
+        qmp.command("blockdev-change-medium", id=CD, filename="b.iso")
+        with open("/proc/%d/status" % machine.children("spindle-router")[0]) as f:
+            peak = int(re.search(r"VmHWM:\s+(\d+) kB", f.read()).group(1))
+        tap.ok(sent < 1 << 20 and peak < 64 << 10, "who is made to wait after %d KiB of commands; %d MiB of memory" % (sent >> 10, peak >> 10))
+        qmp.command("quit")
+        began = time.monotonic()
+        machine.end()
+        tap.equal(place.leftovers(), [], "the end does not wait for them (%.1f s)" % (time.monotonic() - began))
+    deaf.close()
+
+
+def check_daemonize(tap, place):
+    """Nothing that was inherited is held, and QEMU's own forms work beside it."""
+    r, w = os.pipe()
+    with open(place.path("a.iso")) as extra:
+        got = place.run("spindle", *MACHINE, *DISC, "-daemonize", "-pidfile", place.tmp + "/pid", "-msg", "timestamp=on", "-add-fd", "fd=%d,set=7" % extra.fileno(),
+                        "-qmp", "unix:%s/q,server=on,wait=off" % place.tmp, pass_fds=[w, extra.fileno()])
+    os.close(w)
+    tap.equal(got, (0, "", ""), "-daemonize, with -pidfile, -add-fd, -msg")
+    with Qmp(place.tmp + "/q") as qmp:
+        held = {line.split()[0] for pid, line in place.processes().items() for fd in os.listdir("/proc/%d/fd" % pid)
+                if os.readlink("/proc/%d/fd/%s" % (pid, fd)) == os.readlink("/proc/self/fd/%d" % r)}
+        tap.equal(held & {"spindled", "spindle-router"}, set(), "no descriptor that was inherited is held by Spindle's processes")
+        tap.equal(names(qmp.command("query-fdsets"), "fdset-id"), [7], "-add-fd is QEMU's")
+        with open(place.tmp + "/pid") as f:
+            tap.ok(os.readlink("/proc/%s/exe" % f.read().strip()) == os.readlink("/proc/%d/exe" % [p for p, l in place.processes().items() if "-pidfile" in l][0]),
+                   "the pidfile has QEMU's process")
+        qmp.command("quit")
+    tap.equal(place.leftovers(), [], "nothing is left")
+    os.close(r)
 
 
 def check_qmp_server(tap, place):
@@ -250,6 +333,7 @@ with Tap() as tap, Place() as place:
         check_protocol(tap, qmp)
         check_descriptors(tap, place, qmp)
         check_nodes(tap, place, qmp)
+        check_plug(tap, qmp)
     check_reconnect(tap, place, machine)
     with Qmp(machine.path) as qmp:
         status, err = machine.end(qmp)
@@ -260,3 +344,6 @@ with Tap() as tap, Place() as place:
     tap.equal(place.leftovers(), [], "nothing is left")
     check_qmp_server(tap, place)
     check_start_fails(tap, place)
+    check_lost(tap, place)
+    check_deaf_user(tap, place)
+    check_daemonize(tap, place)
