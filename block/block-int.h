@@ -101,6 +101,11 @@ typedef struct BlockDriver {
     const BlockTrayOps *tray;
     const BlockPacketOps *packet;
 
+    /* Takes over the options `reopen_names` (NULL-terminated) from new ones, or only says whether it could
+     * (block/reopen.h). Loop thread, must not block. Absent: it has none that may change. */
+    bool (*reopen)(BlockNode *node, Options *options, bool apply, GError **error);
+    const char *const *reopen_names;
+
     /* Bytes of storage that the image takes, or -errno. May block; any thread. Absent: the child's. */
     int64_t (*allocated)(BlockNode *node);
 

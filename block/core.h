@@ -33,7 +33,9 @@ typedef struct RequestQueue {
 
 struct BlockNodePrivate {
     gint refs;              /* atomic */
-    GenericOptions generic; /* constant after open */
+    GenericOptions generic; /* changed by block_reopen() only */
+    Options *options;       /* as they were at open; a reference; loop thread after open */
+    bool opened_read_only;  /* by then; constant after open */
     GList link;             /* in the table; its lock */
     bool listed;            /* the same */
     pthread_mutex_t serial; /* held around each driver call when the driver is not `parallel` */
@@ -59,6 +61,9 @@ struct BlockNodePrivate {
     Work close_work;
     BlockNode *self;
 };
+
+/* open.c: the options that every node has, with `inherit` for those left out. */
+bool node_parse_generic(Options *options, const GenericOptions *inherit, GenericOptions *ret, GError **error);
 
 /* node.c */
 BlockNode *node_new(const BlockDriver *driver, const GenericOptions *generic);

@@ -53,6 +53,7 @@ void node_free(BlockNode *node)
 {
     struct BlockNodePrivate *priv = node->priv;
     g_list_free_full(priv->listeners, g_free);
+    g_clear_pointer(&priv->options, options_unref);
     g_ptr_array_free(priv->extras, TRUE);
     buffer_pool_free(priv->bounce);
     pthread_rwlock_destroy(&priv->edges);

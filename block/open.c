@@ -35,8 +35,7 @@ static bool name_check(const char *name, GError **error)
     return strlen(name) <= NODE_NAME_MAX || error_set(error, "Node name too long");
 }
 
-static bool parse_generic(Options *options, const GenericOptions *inherit, GenericOptions *ret,
-                          GError **error)
+bool node_parse_generic(Options *options, const GenericOptions *inherit, GenericOptions *ret, GError **error)
 {
     static const char *const discard_names[] = {"ignore", "unmap", "off", "on", NULL};
     static const char *const detect_names[] = {"off", "on", "unmap", NULL};
@@ -116,7 +115,7 @@ static BlockNode *node_open(Options *options, const GenericOptions *inherit, boo
     }
     GenericOptions generic;
     const char *name = options_get(options, "node-name");
-    if ((name && !name_check(name, error)) || !parse_generic(options, inherit, &generic, error)) {
+    if ((name && !name_check(name, error)) || !node_parse_generic(options, inherit, &generic, error)) {
         return NULL;
     }
     if (name && block_find(name)) { /* again in node_list(), but this comes before any effect of the open */
@@ -134,6 +133,8 @@ static BlockNode *node_open(Options *options, const GenericOptions *inherit, boo
         abort_open(node, true);
         return NULL;
     }
+    node->priv->options = options_ref(options);
+    node->priv->opened_read_only = node->info.read_only;
     trace(block_open, node->name, driver->name, node->info.size);
     return node;
 }

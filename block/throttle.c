@@ -21,8 +21,9 @@ struct ThrottleGroup {
 };
 
 typedef struct ThrottleState {
-    ThrottleGroup *group;
-    unsigned interrupts; /* the group's lock */
+    ThrottleGroup *group; /* atomic; changed on the loop thread */
+    GSList *former;       /* groups that requests may still wait in, with references; loop thread */
+    gint interrupts;      /* atomic; waiters look at it under the group's lock */
 } ThrottleState;
 
 /* All groups, by name. Any thread, under the lock. */
@@ -168,16 +169,21 @@ static int64_t group_wait_time(ThrottleGroup *group, bool write)
     return throttle_buckets_wait(&group->buckets, write);
 }
 
+static ThrottleGroup *state_group(ThrottleState *s)
+{
+    return g_atomic_pointer_get(&s->group);
+}
+
 /* Waits for a turn. 0, or -ECANCELED when the node was interrupted. */
 static int group_pass(ThrottleState *s, bool write, uint64_t bytes)
 {
-    ThrottleGroup *group = s->group;
+    ThrottleGroup *group = state_group(s);
     GQueue *queue = &group->waiting[write];
     GList link = {0};
     pthread_mutex_lock(&group->lock);
-    unsigned before = s->interrupts;
+    gint before = g_atomic_int_get(&s->interrupts);
     g_queue_push_tail_link(queue, &link);
-    while (s->interrupts == before) {
+    while (g_atomic_int_get(&s->interrupts) == before) {
         if (queue->head != &link) {
             pthread_cond_wait(&group->wake, &group->lock);
             continue;
@@ -190,7 +196,7 @@ static int group_pass(ThrottleState *s, bool write, uint64_t bytes)
         struct timespec end = {until / 1000000000, until % 1000000000};
         pthread_cond_timedwait(&group->wake, &group->lock, &end);
     }
-    int ret = s->interrupts == before ? 0 : -ECANCELED;
+    int ret = g_atomic_int_get(&s->interrupts) == before ? 0 : -ECANCELED;
     g_queue_unlink(queue, &link);
     if (ret == 0) {
         throttle_buckets_add(&group->buckets, write, bytes);
@@ -231,16 +237,44 @@ bool throttle_group_in_use(const ThrottleGroup *group)
 
     for (GList *l = nodes; l; l = l->next) {
         const BlockNode *node = l->data;
-        if (!strcmp(block_info(node)->driver, "throttle") && ((ThrottleState *)node->state)->group == group) {
+        if (!strcmp(block_info(node)->driver, "throttle") && state_group(node->state) == group) {
             return true;
         }
     }
     return false;
 }
 
+static void group_unref(gpointer group)
+{
+    throttle_group_unref(group);
+}
+
 static void throttle_close(BlockNode *node)
 {
-    throttle_group_unref(((ThrottleState *)node->state)->group);
+    ThrottleState *s = node->state;
+    throttle_group_unref(s->group);
+    g_slist_free_full(s->former, group_unref);
+}
+
+/* Who waits in the old group does so to the end. */
+static bool throttle_reopen(BlockNode *node, Options *options, bool apply, GError **error)
+{
+    ThrottleState *s = node->state;
+    const char *name = options_get(options, "throttle-group");
+    if (!name) {
+        return error_set(error, "Parameter 'throttle-group' is missing");
+    }
+    ThrottleGroup *group = throttle_group_find(name);
+    if (!group) {
+        return error_set(error, "Throttle group '%s' does not exist", name);
+    }
+    if (!apply || group == s->group) {
+        throttle_group_unref(group);
+        return true;
+    }
+    s->former = g_slist_prepend(s->former, s->group);
+    g_atomic_pointer_set(&s->group, group);
+    return true;
 }
 
 static int throttle_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
@@ -254,7 +288,7 @@ static int throttle_preadv(BlockNode *node, uint64_t offset, uint64_t bytes, con
 static int throttle_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov,
                              int niov)
 {
-    ThrottleGroup *group = ((ThrottleState *)node->state)->group;
+    ThrottleGroup *group = state_group(node->state);
     int ret = -EAGAIN;
     if (pthread_mutex_trylock(&group->lock) != 0) {
         return ret;
@@ -307,11 +341,14 @@ static void throttle_refresh(BlockNode *node)
 static void throttle_interrupt(BlockNode *node)
 {
     ThrottleState *s = node->state;
-    pthread_mutex_lock(&s->group->lock);
-    s->interrupts++;
-    pthread_cond_broadcast(&s->group->wake);
-    pthread_mutex_unlock(&s->group->lock);
+    ThrottleGroup *group = state_group(s);
+    pthread_mutex_lock(&group->lock);
+    g_atomic_int_inc(&s->interrupts);
+    pthread_cond_broadcast(&group->wake);
+    pthread_mutex_unlock(&group->lock);
 }
+
+static const char *const throttle_reopen_names[] = {"throttle-group", NULL};
 
 const BlockDriver block_driver_throttle = {
     .name = "throttle",
@@ -328,4 +365,6 @@ const BlockDriver block_driver_throttle = {
     .resize = throttle_resize,
     .interrupt = throttle_interrupt,
     .refresh = throttle_refresh,
+    .reopen = throttle_reopen,
+    .reopen_names = throttle_reopen_names,
 };

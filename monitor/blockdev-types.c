@@ -60,24 +60,20 @@ static bool check_member(const char *path, const char *name, JsonNode *value, GE
 }
 
 /* No deeper than JSON may be. */
-static bool check_object(JsonObject *object, const char *path, GError **error)
+bool blockdev_check_types(JsonObject *options, const char *path, GError **error)
 {
-    g_autoptr(GList) names = json_object_get_members(object);
+    g_autoptr(GList) names = json_object_get_members(options);
 
     for (GList *l = names; l; l = l->next) {
-        JsonNode *value = json_object_get_member(object, l->data);
+        JsonNode *value = json_object_get_member(options, l->data);
         if (!check_member(path, l->data, value, error)) {
             return false;
         }
         g_autofree char *below = g_strconcat(path, (const char *)l->data, ".", NULL);
-        if (JSON_NODE_HOLDS_OBJECT(value) && !check_object(json_node_get_object(value), below, error)) {
+        if (JSON_NODE_HOLDS_OBJECT(value) &&
+            !blockdev_check_types(json_node_get_object(value), below, error)) {
             return false;
         }
     }
     return true;
-}
-
-bool blockdev_check_types(JsonObject *options, GError **error)
-{
-    return check_object(options, "", error);
 }

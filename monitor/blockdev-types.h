@@ -9,7 +9,8 @@
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
 
-/* False with "Invalid parameter type for 'file.read-only', expected: boolean". */
-bool blockdev_check_types(JsonObject *options, GError **error);
+/* False with "Invalid parameter type for 'file.read-only', expected: boolean". `path` stands before the
+ * names: "", or as "options[0].". */
+bool blockdev_check_types(JsonObject *options, const char *path, GError **error);
 
 #endif

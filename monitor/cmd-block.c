@@ -4,6 +4,7 @@
  */
 #include <string.h>
 #include "block/inspect.h"
+#include "block/reopen.h"
 #include "block/throttle.h"
 #include "monitor/backend.h"
 #include "monitor/blockdev-types.h"
@@ -25,7 +26,7 @@ static void on_opened(BlockNode *node, GError *error, void *opaque)
 static JsonNode *cmd_blockdev_add(QmpCall *call, GError **error)
 {
     g_autoptr(Options) options =
-        blockdev_check_types(qmp_args(call), error) ? options_from_json(qmp_args(call), error) : NULL;
+        blockdev_check_types(qmp_args(call), "", error) ? options_from_json(qmp_args(call), error) : NULL;
 
     if (!options) {
         return NULL;
@@ -40,6 +41,49 @@ static JsonNode *cmd_blockdev_add(QmpCall *call, GError **error)
     }
     qmp_call_defer(call);
     block_open_async(options, on_opened, call);
+    return NULL;
+}
+
+/* The nth of the list, with its node; NULL and an error. The options are the caller's. */
+static Options *reopen_item(JsonArray *list, guint n, BlockNode **ret_node, GError **error)
+{
+    JsonNode *item = json_array_get_element(list, n);
+
+    if (!JSON_NODE_HOLDS_OBJECT(item)) {
+        error_set(error, "Invalid parameter type for 'options[%u]', expected: object", n);
+        return NULL;
+    }
+    JsonObject *object = json_node_get_object(item);
+    g_autofree char *path = g_strdup_printf("options[%u].", n);
+    g_autoptr(Options) options =
+        blockdev_check_types(object, path, error) ? options_from_json(object, error) : NULL;
+    const char *name = options ? options_get(options, "node-name") : NULL;
+    *ret_node = name ? block_find(name) : NULL;
+    if (options && !options_has(options, "driver")) {
+        error_set(error, "Parameter 'options[%u].driver' is missing", n);
+    } else if (options && !name) {
+        error_set(error, "node-name not specified");
+    } else if (options && !*ret_node) {
+        error_set(error, "Failed to find node with node-name='%s'", name);
+    }
+    return *ret_node && options_has(options, "driver") ? g_steal_pointer(&options) : NULL;
+}
+
+/* All of them or none. */
+static JsonNode *cmd_blockdev_reopen(QmpCall *call, GError **error)
+{
+    JsonArray *list = json_object_get_array_member(qmp_args(call), "options");
+    guint len = json_array_get_length(list);
+
+    for (guint pass = 0; pass < 2; pass++) {
+        for (guint i = 0; i < len; i++) {
+            BlockNode *node = NULL;
+            g_autoptr(Options) options = reopen_item(list, i, &node, error);
+            if (!options || !block_reopen(node, options, pass == 1, error)) {
+                return NULL;
+            }
+        }
+    }
     return NULL;
 }
 
@@ -220,6 +264,7 @@ const QmpCommand qmp_commands_block[] = {
      .any_args = true,
      .cases = block_driver_names,
      .args = {{"driver", QMP_STRING}, {"node-name", QMP_STRING, true}}},
+    {.name = "blockdev-reopen", .run = cmd_blockdev_reopen, .args = {{"options", QMP_ARRAY}}},
     {.name = "blockdev-del", .run = cmd_blockdev_del, .args = {{"node-name", QMP_STRING}}},
     {.name = "object-add",
      .run = cmd_object_add,

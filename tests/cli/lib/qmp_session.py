@@ -99,6 +99,13 @@ NODES = (
     step("blockdev-add", {"driver": "file", "node-name": "x", "filename": "b.iso", "read-only": True,
                           "cache": {"direct": False, "no-flush": True}, "detect-zeroes": "on"}),
     step("query-named-block-nodes"), step("blockdev-del", {"node-name": "x"}),
+    *[step("blockdev-reopen", {"options": o}) for o in (
+        [{"driver": "raw", "node-name": "n0", "file": "f0", "read-only": True}], [{"driver": "raw", "node-name": "none", "file": "f0"}],
+        [{"driver": "file", "node-name": "n0", "filename": "a.iso"}], [{"driver": "raw", "file": "f0"}], [{"node-name": "n0", "file": "f0"}],
+        [5], "x", [{"driver": "raw", "node-name": "n0", "file": "f0", "read-only": "yes"}],
+        [{"driver": "file", "node-name": "f0", "read-only": True, "filename": "b.iso"}],
+        [{"driver": "raw", "node-name": "nd", "file": "fd", "detect-zeroes": "off"}])],
+    step("query-named-block-nodes"), step("blockdev-reopen", {"options": [{"driver": "raw", "node-name": "nd", "file": "fd", "detect-zeroes": "on"}]}),
     step("blockdev-del", {"node-name": "nd"}), step("blockdev-del", {"node-name": "fd"}), step("blockdev-del", {"node-name": "none"}),
     step("blockdev-del"), step("block_resize", {"node-name": "nd", "size": 8388608}), step("query-block"),
     step("block_resize", {"node-name": "none", "size": 1}), step("block_resize", {"size": 1}),
@@ -137,9 +144,17 @@ OBJECTS = (
     step("qom-get", {"path": "/objects/tg", "property": "limits"}),
     step("qom-set", {"path": "/objects/tg", "property": "limits", "value": {"iops-total": 2, "iops-read": 3}}),
     step("qom-get", {"path": "/objects/s", "property": "type"}), step("qom-get", {"path": "/objects/s", "property": "format"}, label="secret"),
-    step("blockdev-add", {"driver": "throttle", "node-name": "t", "throttle-group": "tg", "file": {"driver": "null-co", "size": 65536}}),
+    step("blockdev-add", {"driver": "null-co", "node-name": "tz", "size": 65536}),
+    step("blockdev-add", {"driver": "throttle", "node-name": "t", "throttle-group": "tg", "file": "tz"}),
     step("blockdev-add", {"driver": "throttle", "node-name": "u", "throttle-group": "none", "file": "fd"}),
-    step("object-del", {"id": "tg"}), step("blockdev-del", {"node-name": "t"}), step("object-del", {"id": "tg"}),
+    step("object-add", {"qom-type": "throttle-group", "id": "tk", "limits": {"iops-total": 50}}),
+    step("blockdev-reopen", {"options": [{"driver": "throttle", "node-name": "t", "throttle-group": "none", "file": "tz"}]}),
+    step("object-del", {"id": "tg"}),
+    step("blockdev-reopen", {"options": [{"driver": "throttle", "node-name": "t", "throttle-group": "tk", "file": "tz"}]}),
+    step("object-del", {"id": "tk"}),
+    step("blockdev-reopen", {"options": [{"driver": "throttle", "node-name": "t", "throttle-group": "tg", "file": "tz"}]}),
+    step("object-del", {"id": "tk"}),
+    step("object-del", {"id": "tg"}), step("blockdev-del", {"node-name": "t"}), step("blockdev-del", {"node-name": "tz"}), step("object-del", {"id": "tg"}),
     step("object-del", {"id": "tg"}), step("object-del", {"id": "s"}), step("object-del", {"id": "s"}))
 
 DIFFERS = {"serial": "identity", "ver": "identity", "hotpluggable": "plug", "parent_bus": "bus", "cyls": "geometry"}
