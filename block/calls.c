@@ -8,6 +8,7 @@
 #include "util/checked.h"
 #include "util/error.h"
 #include "util/iov.h"
+#include "util/trace.h"
 #include <errno.h>
 #include <string.h>
 
@@ -476,5 +477,10 @@ int block_node_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const
 
 int block_read_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)
 {
-    return block_node_read_now(node, offset, bytes, iov, niov);
+    const int64_t start = trace_enabled[TRACE_block_read] ? g_get_monotonic_time() : 0;
+    const int ret = block_node_read_now(node, offset, bytes, iov, niov);
+    if (ret != -EAGAIN) {
+        trace(block_read, node->name, "now", start, g_get_monotonic_time() - start, offset, bytes, ret);
+    }
+    return ret;
 }

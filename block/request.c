@@ -268,6 +268,11 @@ static void request_run_done(Work *work)
     BlockRequest *request = work_request(work);
     request->priv.held->priv->counts.ns[request->op] +=
         (uint64_t)(g_get_monotonic_time() - request->priv.started) * 1000;
+    if (request->op == BLOCK_READ) {
+        trace(block_read, request->priv.held->name, request_is_background(request) ? "ahead" : "waited",
+              request->priv.started, g_get_monotonic_time() - request->priv.started, request->offset,
+              request->bytes, request->result);
+    }
     request_stop(request, request_gate(request));
     boundary_start_waiting();
     request_deliver(request, request->result);
@@ -322,8 +327,7 @@ static int request_try_now(const BlockRequest *request)
         return -EAGAIN;
     }
     if (request->op == BLOCK_READ) {
-        return block_node_read_now(request->node, request->offset, request->bytes, request->iov,
-                                   request->niov);
+        return block_read_now(request->node, request->offset, request->bytes, request->iov, request->niov);
     }
     if (request->op == BLOCK_WRITE && !request->flags) {
         return block_node_write_now(request->node, request->offset, request->bytes, request->iov,

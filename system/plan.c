@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "system/plan-int.h"
 #include <string.h>
+#include "util/trace.h"
 #include "util/error.h"
 
 static void plan_arg_free(gpointer data)
@@ -102,6 +103,20 @@ static void plan_controller_free(gpointer data)
     g_free(controller);
 }
 
+/* `-trace` of an event that is Spindle's by name goes to the drive process; patterns are QEMU's. */
+static void plan_take_traces(PlanDraft *draft)
+{
+    for (guint i = 0; i < draft->line->items->len; i++) {
+        CmdItem *item = cmd_line_item(draft->line, i);
+        Options *trace = cmd_item_is(item, "trace") ? cmd_item_parse(item, "enable") : NULL;
+        const char *event = trace ? options_get(trace, "enable") : NULL;
+        if (event && trace_exists(event)) {
+            item->taken = item->dropped = true;
+            g_ptr_array_add(draft->nodes, plan_arg_new("--trace", g_strdup(item->arg), item->origin));
+        }
+    }
+}
+
 /* What follows from the drives: the rest of QEMU's line and of the drive process's. */
 static bool plan_finish(PlanDraft *draft, GError **error)
 {
@@ -109,6 +124,7 @@ static bool plan_finish(PlanDraft *draft, GError **error)
         return false;
     }
     plan_share_memory(draft);
+    plan_take_traces(draft);
     plan_order_boot(draft);
     if (!draft->nodefaults && draft->no_default_cd) {
         /* Without a CD drive of its own in sight QEMU makes an empty one; a -global that mentions ide-cd,

@@ -13,7 +13,7 @@
 
 static const ToolCommand *const commands[] = {
     &img_amend, &img_bench, &img_check, &img_compare, &img_convert, &img_create,
-    &img_dd,    &img_info,  &img_map,   &img_measure, &img_resize,
+    &img_dd,    &img_info,  &img_map,   &img_measure, &img_resize,  &img_trace_plot,
 };
 
 static void print_usage(void)
@@ -26,7 +26,7 @@ static void print_usage(void)
            "  -T, --trace TRACE\n     switch trace events on: [enable=]PATTERN[,events=FILE][,file=FILE]\n\n"
            "Commands (COMMAND --help tells more):\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
-        printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     }
     printf("\nExamples:\n"
            "  spindle-img info disc.iso\n"

@@ -10,7 +10,7 @@
 #include "tools/tool.h"
 
 extern const ToolCommand img_amend, img_bench, img_check, img_compare, img_convert, img_create, img_dd,
-    img_info, img_map, img_measure, img_resize;
+    img_info, img_map, img_measure, img_resize, img_trace_plot;
 
 #define IMG_FORMAT                                                                                           \
     {                                                                                                        \

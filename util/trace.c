@@ -36,6 +36,16 @@ void trace_print(TraceEvent event, ...)
     fwrite(line->str, 1, line->len, log_get_stream());
 }
 
+bool trace_exists(const char *name)
+{
+    for (int i = 0; i < TRACE_EVENTS; i++) {
+        if (!strcmp(trace_table[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 unsigned trace_set_enabled(const char *pattern, bool on)
 {
     g_autoptr(GPatternSpec) spec = g_pattern_spec_new(pattern);

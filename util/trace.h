@@ -46,6 +46,9 @@ static inline void trace_check(const char *format, ...)
 /* The event's name, as written in the .def. */
 const char *trace_get_name(TraceEvent event);
 
+/* Whether there is an event of this name. */
+bool trace_exists(const char *name);
+
 /* Switches all events that match the glob; returns how many there are. */
 unsigned trace_set_enabled(const char *pattern, bool on);
 
