@@ -42,6 +42,9 @@ typedef struct LuksLimits {
     uint64_t kdf_iterations; /* PBKDF2 iterations; Argon2 passes times KiB of memory */
 } LuksLimits;
 
+#define LUKS_KDF_MEMORY_MAX     (1024ULL * 1024 * 1024) /* what cryptsetup's own defaults take */
+#define LUKS_KDF_ITERATIONS_MAX 200000000ULL            /* about a minute of SHA-256 */
+
 /* The opened volume, as the header describes it. */
 typedef struct LuksVolume {
     unsigned version;

@@ -17,9 +17,6 @@
 #define WIDTH_AUTO_MAX 8  /* most that `on` takes: beyond, memory bandwidth ends before CPUs do */
 #define POOL_KEEP      4  /* free buffers of 1 MiB that stay with an idle node */
 
-#define KDF_MEMORY_MAX     (1024ULL * 1024 * 1024) /* what cryptsetup's own defaults take */
-#define KDF_ITERATIONS_MAX 200000000ULL            /* about a minute of SHA-256 */
-
 typedef struct LuksOptions {
     Secret *passphrase; /* owned */
     LuksLimits limits;
@@ -53,8 +50,8 @@ static bool parse_options(Options *options, LuksOptions *ret, GError **error)
     ret->has_header = options_has_prefix(options, "header");
     if (!parse_parallel(options, &ret->width, error) ||
         !options_get_uint(options, "aes-threads", 0, WIDTH_MAX, ret->width - 1, &ret->helpers, error) ||
-        !options_get_size(options, "kdf-memory-max", KDF_MEMORY_MAX, &ret->limits.kdf_memory, error) ||
-        !options_get_uint(options, "kdf-iterations-max", 0, G_MAXUINT64, KDF_ITERATIONS_MAX,
+        !options_get_size(options, "kdf-memory-max", LUKS_KDF_MEMORY_MAX, &ret->limits.kdf_memory, error) ||
+        !options_get_uint(options, "kdf-iterations-max", 0, G_MAXUINT64, LUKS_KDF_ITERATIONS_MAX,
                           &ret->limits.kdf_iterations, error)) {
         return false;
     }

@@ -9,13 +9,15 @@
 
 #include "util/error.h"
 
+static const LuksLimits limits = {LUKS_KDF_MEMORY_MAX, LUKS_KDF_ITERATIONS_MAX};
+
 static const char *text_of(const Secret *secret)
 {
     return (const char *)secret->data;
 }
 
 /* The key derivation of a new slot is that of the header's version, with the time that was asked for. */
-static bool amend_set_pbkdf(LuksHeader *header, const LuksAmend *amend, GError **error)
+static bool set_pbkdf(LuksHeader *header, const LuksAmend *amend, GError **error)
 {
     bool plain = amend->pbkdf && !strcmp(amend->pbkdf, CRYPT_KDF_PBKDF2);
     if (header->version == 1 && amend->pbkdf && !plain) {
@@ -56,9 +58,14 @@ static Secret *amend_unlock(LuksHeader *header, const LuksAmend *amend, int *ret
 {
     int size = crypt_get_volume_key_size(header->cd), failure = 0;
     g_autoptr(Secret) key = secret_new(MAX(size, 0));
+    g_autofree char *excess = NULL;
     bool only = amend->action == LUKS_AMEND_CHANGE && amend->slot >= 0;
     for (int slot = only ? amend->slot : 0; slot < luksmod_header_slots(header); slot++) {
-        if (slot_in_use(header, slot)) {
+        char *over = slot_in_use(header, slot) ? luksmod_slot_excess(header, slot, &limits) : NULL;
+        if (over) {
+            g_free(excess);
+            excess = over;
+        } else if (slot_in_use(header, slot)) {
             int r = luksmod_slot_unlock(header, slot, amend->unlock, key);
             if (!r) {
                 *ret_slot = slot;
@@ -70,7 +77,9 @@ static Secret *amend_unlock(LuksHeader *header, const LuksAmend *amend, int *ret
             break;
         }
     }
-    if (failure) {
+    if (excess) {
+        error_set(error, "%s", excess);
+    } else if (failure) {
         luksmod_fail(header, failure, error, "Could not unlock the volume");
     } else {
         error_set(error, "Invalid password, cannot unlock any keyslot");
@@ -84,31 +93,49 @@ static bool erase_slot(LuksHeader *header, int slot, GError **error)
     return r >= 0 || luksmod_fail(header, r, error, "Could not erase key slot %d", slot);
 }
 
-/* LUKS2's slots need not be under the data's cipher; LUKS1's are. */
-static bool slot_set_cipher(LuksHeader *header, GError **error)
+static int slot_put(LuksHeader *header, int slot, const Secret *key, const Secret *passphrase)
 {
-    g_autofree char *cipher =
-        g_strdup_printf("%s-%s", crypt_get_cipher(header->cd), crypt_get_cipher_mode(header->cd));
-    if (luksmod_cipher_is_easy(cipher)) {
-        return true;
+    return crypt_keyslot_add_by_volume_key(header->cd, slot < 0 ? CRYPT_ANY_SLOT : slot,
+                                           (const char *)key->data, key->size, text_of(passphrase),
+                                           passphrase->size);
+}
+
+/* LUKS1's slots are under the data's cipher: libcryptsetup adds one to a header that says AES. */
+static bool add_slot_luks1(LuksHeader *header, const LuksAmend *amend, int slot, const Secret *key,
+                           GError **error)
+{
+    LuksHeader *standin = luksmod_standin_begin(header, error);
+    int r = -EINVAL;
+    bool ok = standin && set_pbkdf(standin, amend, error);
+    if (ok) {
+        r = slot_put(standin, slot, key, amend->new_secret);
+        ok = r >= 0 || luksmod_fail(standin, r, error, "Could not add a key slot");
     }
-    if (header->version == 1) {
-        return error_set(error, "Adding key slots to LUKS1 volumes under cipher '%s' is not supported",
-                         cipher);
+    return luksmod_standin_end(header, standin, r, amend->new_secret, key, ok ? error : NULL) && ok;
+}
+
+/* LUKS2's slots need not be under the data's cipher. */
+static bool slot_set_cipher(LuksHeader *header, bool easy, GError **error)
+{
+    if (easy) {
+        return true;
     }
     int r = crypt_keyslot_set_encryption(header->cd, "aes-xts-plain64", 64);
     return r >= 0 || luksmod_fail(header, r, error, "Could not add a key slot");
 }
 
-static bool add_slot(LuksHeader *header, int slot, const Secret *key, const Secret *passphrase,
-                     GError **error)
+static bool add_slot(LuksHeader *header, const LuksAmend *amend, int slot, const Secret *key, GError **error)
 {
-    if (!slot_set_cipher(header, error)) {
+    g_autofree char *cipher =
+        g_strdup_printf("%s-%s", crypt_get_cipher(header->cd), crypt_get_cipher_mode(header->cd));
+    bool easy = luksmod_cipher_is_easy(cipher);
+    if (header->version == 1 && !easy) {
+        return add_slot_luks1(header, amend, slot, key, error);
+    }
+    if (!slot_set_cipher(header, easy, error)) {
         return false;
     }
-    int r =
-        crypt_keyslot_add_by_volume_key(header->cd, slot < 0 ? CRYPT_ANY_SLOT : slot, (const char *)key->data,
-                                        key->size, text_of(passphrase), passphrase->size);
+    int r = slot_put(header, slot, key, amend->new_secret);
     return r >= 0 || luksmod_fail(header, r, error, "Could not add a key slot");
 }
 
@@ -124,7 +151,7 @@ static bool amend_add(LuksHeader *header, const LuksAmend *amend, GError **error
     if (!key || (taken && !erase_slot(header, amend->slot, error))) {
         return false;
     }
-    return add_slot(header, amend->slot, key, amend->new_secret, error);
+    return add_slot(header, amend, amend->slot, key, error);
 }
 
 static int free_slot(LuksHeader *header)
@@ -147,14 +174,15 @@ static bool amend_change(LuksHeader *header, const LuksAmend *amend, int *ret_ol
         return false;
     }
     *ret_old = to < 0 ? -1 : from;
-    return add_slot(header, to < 0 ? from : to, key, amend->new_secret, error);
+    return add_slot(header, amend, to < 0 ? from : to, key, error);
 }
 
 /* Does the passphrase open this very slot? The key itself is not wanted. */
 static bool slot_opens(LuksHeader *header, int slot, const Secret *passphrase)
 {
     int size = crypt_get_volume_key_size(header->cd);
-    if (size <= 0) {
+    g_autofree char *excess = luksmod_slot_excess(header, slot, &limits);
+    if (size <= 0 || excess) {
         return false;
     }
     g_autoptr(Secret) key = secret_new(size);
@@ -222,7 +250,7 @@ bool luksmod_header_amend(LuksHeader *header, const LuksAmend *amend, int *ret_o
     if (amend->action == LUKS_AMEND_ERASE) {
         ok = amend_erase(header, amend, error);
     } else {
-        ok = amend_set_pbkdf(header, amend, error) &&
+        ok = set_pbkdf(header, amend, error) &&
              (amend->action == LUKS_AMEND_ADD ? amend_add(header, amend, error)
                                               : amend_change(header, amend, ret_old, error));
     }

@@ -35,6 +35,10 @@ void luksmod_slot_clear(LuksSlot *slot);
 /* As luksmod_slot_open(), by libcryptsetup or by our own means. luksmod_lock() is held. */
 int luksmod_slot_unlock(LuksHeader *header, int slot, const Secret *passphrase, Secret *key);
 
+/* What the slot, or the digest of every key, takes more of than the limits; NULL when it may be tried. The
+ * caller's. */
+char *luksmod_slot_excess(LuksHeader *header, int slot, const LuksLimits *limits);
+
 /* Recovers the volume key into `key` (of key_bytes): 0, -EPERM for a wrong passphrase, or another -errno. */
 int luksmod_slot_open(LuksHeader *header, int slot, const Secret *passphrase, Secret *key);
 
@@ -46,5 +50,13 @@ int luksmod_slot_store(LuksHeader *header, const LuksSlot *slot, const Secret *p
 const char *luksmod_standin_mode(const LuksFormat *format);
 bool luksmod_standin_finish(LuksHeader *header, const LuksFormat *format, const Secret *passphrase,
                             GError **error);
+
+/* A LUKS1 header that says AES in place of its cipher, loaded anew from the same copy, for libcryptsetup to
+ * add a slot to; NULL when no AES key has that size. Whatever came of it, luksmod_standin_end() is due: it
+ * frees the stand-in, puts the names back and, unless `slot` is negative, stores that slot's material anew
+ * under the header's cipher. `header` does not know of the slot. luksmod_lock() is held. */
+LuksHeader *luksmod_standin_begin(LuksHeader *header, GError **error);
+bool luksmod_standin_end(LuksHeader *header, LuksHeader *standin, int slot, const Secret *passphrase,
+                         const Secret *key, GError **error);
 
 #endif

@@ -24,9 +24,9 @@
 #define LUKS2_CSUM_ROOM 64
 #define LUKS2_SIZE_MAX  (4 * 1024 * 1024)
 
-const char *luksmod_standin_mode(const LuksFormat *format)
+static const char *mode_of_size(size_t key_bytes)
 {
-    switch (format->key_size) {
+    switch (key_bytes) {
     case 64:
         return "xts-plain64";
     case 16:
@@ -37,6 +37,11 @@ const char *luksmod_standin_mode(const LuksFormat *format)
     return NULL;
 }
 
+const char *luksmod_standin_mode(const LuksFormat *format)
+{
+    return mode_of_size(format->key_size);
+}
+
 static bool store_name(int fd, off_t at, const char *name)
 {
     char field[LUKS1_NAME_BYTES] = {0};
@@ -44,23 +49,54 @@ static bool store_name(int fd, off_t at, const char *name)
            pwrite(fd, field, sizeof field, at) == sizeof field;
 }
 
+static bool store_names(LuksHeader *header, const char *cipher, const char *mode)
+{
+    return store_name(header->fd, LUKS1_CIPHER, cipher) && store_name(header->fd, LUKS1_MODE, mode);
+}
+
+/* Under the cipher that the header now names. */
+static int restore_slot(LuksHeader *header, int index, const Secret *passphrase, const Secret *key)
+{
+    LuksSlot slot;
+    int r = luksmod_slot_read(header, index, &slot) ? luksmod_slot_store(header, &slot, passphrase, key)
+                                                    : -EINVAL;
+    luksmod_slot_clear(&slot);
+    return r;
+}
+
 static bool standin_luks1(LuksHeader *header, const LuksFormat *format, const Secret *passphrase,
                           GError **error)
 {
     g_autoptr(Secret) key = secret_new(format->key_size);
-    LuksSlot slot;
     int r = luksmod_slot_open(header, 0, passphrase, key);
-    if (!r && (!store_name(header->fd, LUKS1_CIPHER, format->cipher) ||
-               !store_name(header->fd, LUKS1_MODE, format->mode))) {
-        r = -EINVAL;
-    }
-    if (!r) {
-        r = luksmod_slot_read(header, 0, &slot) ? luksmod_slot_store(header, &slot, passphrase, key)
-                                                : -EINVAL;
-        luksmod_slot_clear(&slot);
-    }
+    r = r || store_names(header, format->cipher, format->mode) ? r : -EINVAL;
+    r = r ? r : restore_slot(header, 0, passphrase, key);
     return r >= 0 || error_set_errno(error, r, "Could not add a key slot under cipher '%s-%s'",
                                      format->cipher, format->mode);
+}
+
+LuksHeader *luksmod_standin_begin(LuksHeader *header, GError **error)
+{
+    const char *mode = mode_of_size(crypt_get_volume_key_size(header->cd));
+    if (!mode || !store_names(header, "aes", mode)) {
+        error_set(
+            error,
+            "Adding key slots to LUKS1 volumes under cipher '%s-%s' with a key of %d bits is not supported",
+            crypt_get_cipher(header->cd), crypt_get_cipher_mode(header->cd),
+            crypt_get_volume_key_size(header->cd) * 8);
+        return NULL;
+    }
+    return luksmod_header_load(header->fd, error);
+}
+
+bool luksmod_standin_end(LuksHeader *header, LuksHeader *standin, int slot, const Secret *passphrase,
+                         const Secret *key, GError **error)
+{
+    luksmod_header_free(standin);
+    const char *cipher = crypt_get_cipher(header->cd), *mode = crypt_get_cipher_mode(header->cd);
+    int r = store_names(header, cipher, mode) ? 0 : -EINVAL;
+    r = r || slot < 0 ? r : restore_slot(header, slot, passphrase, key);
+    return r >= 0 || error_set_errno(error, r, "Could not add a key slot under cipher '%s-%s'", cipher, mode);
 }
 
 /* The new text of the JSON area. */

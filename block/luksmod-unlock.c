@@ -21,17 +21,21 @@ static uint64_t luks1_digest_iterations(const LuksHeader *header)
     return pread(header->fd, raw, sizeof raw, LUKS1_DIGEST_ITERATIONS) == sizeof raw ? load_be32(raw) : 0;
 }
 
-static bool digest_affordable(LuksHeader *header, const LuksLimits *limits, GError **error)
+static char *digest_excess(LuksHeader *header, const LuksLimits *limits)
 {
     uint64_t n = header->version == 1 ? luks1_digest_iterations(header) : luks2_digest_iterations(header);
-    return n <= limits->kdf_iterations ||
-           error_set(error, "Key digest takes %" G_GUINT64_FORMAT " iterations, more than kdf-iterations-max",
-                     n);
+    return n <= limits->kdf_iterations
+               ? NULL
+               : g_strdup_printf(
+                     "Key digest takes %" G_GUINT64_FORMAT " iterations, more than kdf-iterations-max", n);
 }
 
-/* What is too much about the slot, or NULL. */
-static char *slot_excess(LuksHeader *header, int slot, const LuksLimits *limits)
+char *luksmod_slot_excess(LuksHeader *header, int slot, const LuksLimits *limits)
 {
+    char *digest = digest_excess(header, limits);
+    if (digest) {
+        return digest;
+    }
     struct crypt_pbkdf_type pbkdf = {0};
     if (crypt_keyslot_get_pbkdf(header->cd, slot, &pbkdf) < 0) {
         return g_strdup_printf("Key slot %d has no key derivation that is supported", slot);
@@ -84,7 +88,7 @@ static bool unlock_key(LuksHeader *header, const Secret *passphrase, const LuksL
             if (!slot_is_key(header, slot) || (int)crypt_keyslot_get_priority(header->cd, slot) != priority) {
                 continue;
             }
-            char *over = slot_excess(header, slot, limits);
+            char *over = luksmod_slot_excess(header, slot, limits);
             if (over) {
                 g_free(excess);
                 excess = over;
@@ -146,8 +150,7 @@ bool luksmod_header_unlock(LuksHeader *header, const Secret *passphrase, const L
         volume.payload_offset = luksmod_header_payload_offset(header);
     }
     volume.key = secret_new(key_size);
-    bool ok = volume_check(&volume, error) && cipher_check(&volume, error) &&
-              digest_affordable(header, limits, error);
+    bool ok = volume_check(&volume, error) && cipher_check(&volume, error);
     if (ok) {
         luksmod_lock();
         ok = unlock_key(header, passphrase, limits, &volume, error);

@@ -182,8 +182,8 @@ bool image_open(const ImageSpec *spec, Image *ret, GError **error)
     const char *driver = options_get(options, "driver");
     bool keyless = spec->header_only && !g_strcmp0(driver, "luks");
     g_autofree char *format = g_strdup(driver);
-    if (keyless) { /* the file below tells all that there is to know without a key */
-        Options *file = options_get_sub(options, "file");
+    if (keyless) { /* the node with the header tells all that there is to know without a key */
+        Options *file = options_get_sub(options, options_has_prefix(options, "header") ? "header" : "file");
         options_unref(options);
         options = file;
     }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/unit/luks-test.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
 
 static struct {
     char *folder;
@@ -90,6 +94,62 @@ void luks_test_random_file(const char *name, uint64_t bytes, uint32_t seed)
     luks_test_fill(data, bytes, seed);
     g_file_set_contents(path, (char *)data, bytes, &error);
     g_assert_no_error(error);
+}
+
+static int open_in_folder(const char *name, int flags)
+{
+    g_autofree char *path = luks_test_path(name);
+    int fd = open(path, flags | O_CLOEXEC, 0600);
+    g_assert_cmpint(fd, >=, 0);
+    return fd;
+}
+
+/* The next range of data at `*from` or behind it. */
+static bool next_data(int fd, off_t *from, off_t *ret_end)
+{
+    off_t start = lseek(fd, *from, SEEK_DATA);
+    *from = start;
+    *ret_end = start < 0 ? -1 : lseek(fd, start, SEEK_HOLE);
+    return start >= 0;
+}
+
+void luks_test_copy(const char *from, const char *to)
+{
+    auto_fd in = open_in_folder(from, O_RDONLY), out = open_in_folder(to, O_WRONLY | O_CREAT | O_TRUNC);
+    g_assert_cmpint(ftruncate(out, lseek(in, 0, SEEK_END)), ==, 0);
+    for (off_t start = 0, end; next_data(in, &start, &end); start = end) {
+        g_autofree uint8_t *data = g_malloc(end - start);
+        g_assert_cmpint(pread(in, data, end - start, start), ==, end - start);
+        g_assert_cmpint(pwrite(out, data, end - start, start), ==, end - start);
+    }
+}
+
+/* Whether `other` has all the data of `fd`. */
+static bool has_data_of(int fd, int other)
+{
+    for (off_t start = 0, end; next_data(fd, &start, &end); start = end) {
+        g_autofree uint8_t *mine = g_malloc(end - start), *theirs = g_malloc(end - start);
+        if (pread(fd, mine, end - start, start) != end - start ||
+            pread(other, theirs, end - start, start) != end - start || memcmp(mine, theirs, end - start)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool luks_test_same(const char *name, const char *other)
+{
+    auto_fd a = open_in_folder(name, O_RDONLY), b = open_in_folder(other, O_RDONLY);
+    return lseek(a, 0, SEEK_END) == lseek(b, 0, SEEK_END) && has_data_of(a, b) && has_data_of(b, a);
+}
+
+unsigned luks_test_step(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return g_getenv("SPINDLE_STRESS_SECONDS") ? 1 : 3;
+#else
+    return 1;
+#endif
 }
 
 static BlockNode *open_file(const char *name)

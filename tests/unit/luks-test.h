@@ -39,6 +39,16 @@ const char *luks_test_output(void);
 void luks_test_random_file(const char *name, uint64_t bytes, uint32_t seed);
 void luks_test_fill(uint8_t *data, size_t bytes, uint32_t seed);
 
+/* Makes `to` a copy of `from`, holes and all; tells whether two files are equal. No child process: the tests
+ * do this hundreds of times. */
+void luks_test_copy(const char *from, const char *to);
+bool luks_test_same(const char *name, const char *other);
+
+/* The step through a table of combinations: all of them in the plain build. Under the sanitizers, which look
+ * for faults of ours that do not depend on the combination, every third, unless SPINDLE_STRESS_SECONDS asks
+ * for a long run. */
+unsigned luks_test_step(void);
+
 /* A new image in the folder from luks_format_parse()'s options; the key derivation is quick unless they say
  * otherwise. */
 void luks_test_create(const char *name, const char *options, uint64_t payload);

@@ -78,7 +78,8 @@ static void test_format(gconstpointer data)
     luks_test_must(LUKS_TEST_PASSPHRASE, "cryptsetup open --test-passphrase a.img -d -");
 }
 
-/* cryptsetup encrypts a file of known content; we must read that content. */
+/* cryptsetup encrypts a file of known content; we must read that content, and written by us it is the same
+ * ciphertext to the byte. */
 static void test_reencrypt_to(gconstpointer data)
 {
     const CompatCase *c = data;
@@ -88,10 +89,14 @@ static void test_reencrypt_to(gconstpointer data)
                    "cryptsetup reencrypt -q --encrypt --type luks2 --force-offline-reencrypt "
                    "--reduce-device-size 32M " QUICK " %s b.img -d -",
                    c->options);
+    luks_test_copy("b.img", "b.old");
     BlockNode *node = luks_test_open("b.img", "");
     g_assert_cmpuint(block_info(node)->size, >=, PAYLOAD);
     luks_test_compare(node, 0, "plain");
+    g_assert_cmpint(block_write_zeroes(node, 0, PAYLOAD, 0), ==, 0);
+    luks_test_store(node, 0, "plain");
     luks_test_close(node);
+    g_assert_true(luks_test_same("b.img", "b.old"));
 }
 
 /* The opposite: we write, cryptsetup decrypts the file. */
@@ -108,8 +113,8 @@ static void test_reencrypt_from(gconstpointer data)
     g_assert_cmpuint(block_info(node)->size, ==, PAYLOAD);
     luks_test_store(node, 0, "plain");
     luks_test_close(node);
-    luks_test_must(LUKS_TEST_PASSPHRASE,
-                   "cryptsetup reencrypt -q --decrypt --force-offline-reencrypt --header c.hdr c.img -d -");
+    luks_test_must(LUKS_TEST_PASSPHRASE, "cryptsetup reencrypt -q " QUICK
+                                         " --decrypt --force-offline-reencrypt --header c.hdr c.img -d -");
     luks_test_must(NULL, "cmp plain c.img");
 }
 
@@ -139,9 +144,8 @@ static void test_create(gconstpointer data)
     /* As LUKS2 with the header apart, so that cryptsetup decrypts the payload in place. */
     luks_test_must(
         NULL, "cryptsetup isLuks --type luks1 d.img && cryptsetup convert -q --type luks2 d.img || true");
-    luks_test_must(
-        LUKS_TEST_PASSPHRASE,
-        "rm -f d.hdr; cryptsetup reencrypt -q --decrypt --force-offline-reencrypt --header d.hdr d.img -d -");
+    luks_test_must(LUKS_TEST_PASSPHRASE, "rm -f d.hdr; cryptsetup reencrypt -q " QUICK
+                                         " --decrypt --force-offline-reencrypt --header d.hdr d.img -d -");
     luks_test_must(NULL, "cmp -n %d plain d.img", PAYLOAD);
 }
 
@@ -180,9 +184,10 @@ static void test_second_header(gconstpointer data)
     luks_test_must(NULL, "cmp f.img f.old");
 }
 
-static void add_cases(const char *prefix, const CompatCase *cases, size_t count, GTestDataFunc call)
+static void add_cases(const char *prefix, const CompatCase *cases, size_t count, unsigned step,
+                      GTestDataFunc call)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i += step * luks_test_step()) {
         g_autofree char *path = g_strdup_printf("/luks-compat/%s/%s", prefix, cases[i].name);
         g_test_add_data_func(path, &cases[i], call);
     }
@@ -192,10 +197,11 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     luks_test_secret("sec0", LUKS_TEST_PASSPHRASE);
-    add_cases("format", format_cases, G_N_ELEMENTS(format_cases), test_format);
-    add_cases("encrypted-by-cryptsetup", cipher_cases, G_N_ELEMENTS(cipher_cases), test_reencrypt_to);
-    add_cases("decrypted-by-cryptsetup", cipher_cases, G_N_ELEMENTS(cipher_cases), test_reencrypt_from);
-    add_cases("create", create_cases, G_N_ELEMENTS(create_cases), test_create);
+    add_cases("format", format_cases, G_N_ELEMENTS(format_cases), 1, test_format);
+    add_cases("encrypted-by-cryptsetup", cipher_cases, G_N_ELEMENTS(cipher_cases), 1, test_reencrypt_to);
+    /* It takes a second each, and says what the one above says already. */
+    add_cases("decrypted-by-cryptsetup", cipher_cases, G_N_ELEMENTS(cipher_cases), 4, test_reencrypt_from);
+    add_cases("create", create_cases, G_N_ELEMENTS(create_cases), 1, test_create);
     g_test_add_func("/luks-compat/header-backup", test_header_backup);
     g_test_add_data_func("/luks-compat/second-header/magic", "0", test_second_header);
     g_test_add_data_func("/luks-compat/second-header/checksum", "450", test_second_header);

@@ -6,6 +6,7 @@
 #include "tests/unit/luks-test.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "util/bytes.h"
 
@@ -45,14 +46,32 @@ static void poke_be32(const char *name, uint64_t at, uint32_t value)
 /* Opening fails with a message that has `want` in it; the image is not touched. */
 static void assert_evil(const char *name, const char *more, const char *want)
 {
-    luks_test_must(NULL, "cp --sparse=always %s before", name);
+    luks_test_copy(name, "before");
     g_autofree char *message = luks_test_open_message(name, more);
     g_test_message("%s", message);
     if (!strstr(message, want)) {
         g_assert_cmpstr(message, ==, want);
     }
     g_assert_null(strstr(message, "/proc/self"));
-    luks_test_must(NULL, "cmp %s before", name);
+    g_assert_true(luks_test_same(name, "before"));
+}
+
+/* The image `name`, fresh; each format is made once. */
+static void make(const char *name, const char *format)
+{
+    g_autofree char *master = g_strdelimit(g_strdup_printf("master-%s", format), "=,", '-');
+    g_autofree char *path = luks_test_path(master);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+        luks_test_create(master, format, PAYLOAD);
+    }
+    luks_test_copy(master, name);
+}
+
+/* Cuts the file off. */
+static void cut(const char *name, uint64_t size)
+{
+    g_autofree char *path = luks_test_path(name);
+    g_assert_cmpint(truncate(path, size), ==, 0);
 }
 
 typedef struct Luks1Case {
@@ -93,7 +112,7 @@ static const Luks1Case luks1_cases[] = {
 static void test_luks1(gconstpointer data)
 {
     const Luks1Case *c = data;
-    luks_test_create("evil.img", "version=1", PAYLOAD);
+    make("evil.img", "version=1");
     poke_be32("evil.img", c->at, c->value);
     assert_evil("evil.img", "", c->message);
 }
@@ -105,7 +124,7 @@ static void test_luks1_names(void)
     memset(name, 'n', sizeof name);
     static const unsigned fields[] = {L1_CIPHER, L1_MODE, L1_HASH};
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++) {
-        luks_test_create("evil.img", "version=1", PAYLOAD);
+        make("evil.img", "version=1");
         poke("evil.img", fields[i], name, sizeof name);
         assert_evil("evil.img", "", "");
         poke("evil.img", fields[i], "%s%n%s%n%s%n-%n", 16);
@@ -118,12 +137,12 @@ static void test_truncated(gconstpointer data)
     static const int sizes[] = {0,    1,    7,    8,     100,   511,   512,   591,   592,
                                 4095, 4096, 4097, 10000, 16384, 20000, 32768, 40000, 260000};
     for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        luks_test_create("short.img", data, PAYLOAD);
-        luks_test_must(NULL, "truncate -s %d short.img", sizes[i]);
+        make("short.img", data);
+        cut("short.img", sizes[i]);
         assert_evil("short.img", "", "");
     }
-    luks_test_create("short.img", data, PAYLOAD);
-    luks_test_must(NULL, "truncate -s 1M short.img");
+    make("short.img", data);
+    cut("short.img", 1024 * 1024);
     assert_evil("short.img", "", "");
 }
 
@@ -192,7 +211,7 @@ static const Luks2Case luks2_cases[] = {
 static void test_luks2(gconstpointer data)
 {
     const Luks2Case *c = data;
-    luks_test_create("evil2.img", "version=2", PAYLOAD);
+    make("evil2.img", "version=2");
     edit_json("evil2.img", c->from, c->to);
     assert_evil("evil2.img", "", c->message);
 }
@@ -200,7 +219,7 @@ static void test_luks2(gconstpointer data)
 /* Many segments (CVE-2020-14382): as many as the JSON area holds. */
 static void test_luks2_segments(void)
 {
-    luks_test_create("evil3.img", "version=2", PAYLOAD);
+    make("evil3.img", "version=2");
     GString *many = g_string_new("\"segments\":{");
     for (int i = 1; i < 90; i++) {
         g_string_append_printf(
@@ -234,11 +253,42 @@ static void test_argon2_memory(void)
     luks_test_close(luks_test_open("argon.img", ",kdf-memory-max=64M"));
 }
 
+/* Neither opening nor changing key slots pays for what a header demands. */
+static void test_amend_limits(void)
+{
+    static const struct {
+        LuksAmendAction action;
+        const char *message;
+    } cases[] = {
+        {LUKS_AMEND_ADD, "Key slot 0 takes 4095 MiB of memory, more than kdf-memory-max"},
+        {LUKS_AMEND_CHANGE, "Key slot 0 takes 4095 MiB of memory, more than kdf-memory-max"},
+        {LUKS_AMEND_ERASE, "No keyslots match given (old) password for erase operation"},
+    };
+    g_autoptr(Secret) right = secret_new_copy(LUKS_TEST_PASSPHRASE, strlen(LUKS_TEST_PASSPHRASE));
+    make("argon.img", "version=2,pbkdf=argon2id,pbkdf-memory=64M,pbkdf-parallel=1");
+    edit_json("argon.img", "\"memory\":65536", "\"memory\":4193280");
+    luks_test_copy("argon.img", "before");
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        GError *error = NULL;
+        bool erase = cases[i].action == LUKS_AMEND_ERASE;
+        const LuksAmend amend = {
+            cases[i].action,    erase ? NULL : right, erase ? NULL : right, erase ? right : NULL, -1,
+            .iterations = 1000, .pbkdf = "pbkdf2"};
+        g_autofree char *text = g_strdup_printf("driver=file,filename=%s/argon.img", luks_test_folder());
+        BlockNode *file = open_node(text);
+        g_assert_false(luks_amend(file, &amend, &error));
+        g_assert_cmpstr(error->message, ==, cases[i].message);
+        g_clear_error(&error);
+        luks_test_close(file);
+    }
+    g_assert_true(luks_test_same("argon.img", "before"));
+}
+
 static void test_noise(void)
 {
     for (int i = 0; i < 40; i++) {
         g_autofree uint8_t *noise = g_malloc(32768);
-        luks_test_create("noise.img", i % 2 ? "version=2" : "version=1", PAYLOAD);
+        make("noise.img", i % 2 ? "version=2" : "version=1");
         luks_test_fill(noise, 32768, g_test_rand_int());
         poke("noise.img", 8 + i, noise, 32000);
         assert_evil("noise.img", "", "");
@@ -247,7 +297,7 @@ static void test_noise(void)
 
 static void test_messages(void)
 {
-    luks_test_create("good.img", "version=1", PAYLOAD);
+    make("good.img", "version=1");
     luks_test_secret("bad", "wrong");
     g_autofree char *base = g_strdup_printf("file.driver=file,file.filename=%s/good.img", luks_test_folder());
     static const struct {
@@ -287,6 +337,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/luks-evil/truncated/luks1", "version=1", test_truncated);
     g_test_add_data_func("/luks-evil/truncated/luks2", "version=2", test_truncated);
     g_test_add_func("/luks-evil/argon2-memory", test_argon2_memory);
+    g_test_add_func("/luks-evil/amend-limits", test_amend_limits);
     g_test_add_func("/luks-evil/noise", test_noise);
     g_test_add_func("/luks-evil/messages", test_messages);
     int status = g_test_run();

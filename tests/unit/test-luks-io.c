@@ -17,14 +17,16 @@ typedef struct IoCase {
     const char *name, *format, *more;
 } IoCase;
 
+/* The first WAYS differ in how they do I/O, the others in the cipher. */
+#define WAYS 4
 static const IoCase io_cases[] = {
     {"xts/512/alone", "version=2", ",encrypt-in-parallel=off"},
     {"xts/512/crew", "version=2", ",encrypt-in-parallel=4"},
-    {"xts/4096/alone", "version=2,sector-size=4096", ",encrypt-in-parallel=off"},
+    {"luks1/no-helpers", "version=1", ",encrypt-in-parallel=4,aes-threads=0"},
     {"xts/4096/crew", "version=2,sector-size=4096", ",encrypt-in-parallel=4"},
+    {"xts/4096/alone", "version=2,sector-size=4096", ",encrypt-in-parallel=off"},
     {"cbc/4096/crew", "version=2,sector-size=4096,cipher=aes-cbc-essiv:sha256", ",encrypt-in-parallel=4"},
     {"luks1/crew", "version=1", ",encrypt-in-parallel=4,aes-threads=2"},
-    {"luks1/no-helpers", "version=1", ",encrypt-in-parallel=4,aes-threads=0"},
     {"twofish/luks1", "version=1,cipher-alg=twofish-256", ",encrypt-in-parallel=2"},
     {"serpent/512", "version=2,cipher-alg=serpent-256", ",encrypt-in-parallel=2"},
 };
@@ -422,9 +424,9 @@ static void test_discard(void)
     }
 }
 
-static void add_cases(const char *prefix, GTestDataFunc call)
+static void add_cases(const char *prefix, GTestDataFunc call, size_t count)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(io_cases); i++) {
+    for (size_t i = 0; i < count; i++) {
         g_autofree char *path = g_strdup_printf("/luks-io/%s/%s", prefix, io_cases[i].name);
         g_test_add_data_func(path, &io_cases[i], call);
     }
@@ -434,11 +436,11 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     luks_test_secret("sec0", LUKS_TEST_PASSPHRASE);
-    add_cases("random", test_random);
-    add_cases("neighbours", test_neighbours);
-    add_cases("overlap", test_overlap);
-    add_cases("fault", test_fault);
-    add_cases("write-now", test_write_now);
+    add_cases("random", test_random, G_N_ELEMENTS(io_cases));
+    add_cases("neighbours", test_neighbours, G_N_ELEMENTS(io_cases));
+    add_cases("overlap", test_overlap, WAYS);
+    add_cases("fault", test_fault, WAYS);
+    add_cases("write-now", test_write_now, WAYS);
     g_test_add_func("/luks-io/write-zeroes", test_write_zeroes);
     g_test_add_func("/luks-io/range", test_range);
     g_test_add_func("/luks-io/resize", test_resize);

@@ -9,7 +9,12 @@
 
 #define PAYLOAD (256 * 1024)
 
-static const char *const formats[] = {"version=1", "version=2", "version=2,cipher-alg=serpent-256", NULL};
+static const char *const formats[] = {"version=1",
+                                      "version=2",
+                                      "version=2,cipher-alg=serpent-256",
+                                      "version=1,cipher-alg=serpent-256",
+                                      "version=1,cipher-alg=twofish-128,cipher-mode=cbc,hash-alg=sha1",
+                                      NULL};
 
 static Secret *secret(const char *text)
 {
@@ -65,11 +70,6 @@ static void make(const char *name, const char *format)
     BlockNode *node = luks_test_open(name, "");
     luks_test_store(node, 0, "plain");
     luks_test_close(node);
-}
-
-static bool is_other_luks1(const char *format)
-{
-    return strstr(format, "version=1") && strstr(format, "serpent");
 }
 
 static void test_add(gconstpointer format)
@@ -196,11 +196,15 @@ static void test_info(gconstpointer format)
     g_assert_no_error(error);
     luks_test_close(file);
     g_assert_cmpstr(json_object_get_string_member(info, "cipher-alg"), ==,
-                    strstr(format, "serpent") ? "serpent-256" : "aes-256");
-    g_assert_cmpstr(json_object_get_string_member(info, "cipher-mode"), ==, "xts");
+                    strstr(format, "serpent")   ? "serpent-256"
+                    : strstr(format, "twofish") ? "twofish-128"
+                                                : "aes-256");
+    g_assert_cmpstr(json_object_get_string_member(info, "cipher-mode"), ==,
+                    strstr(format, "cbc") ? "cbc" : "xts");
     g_assert_cmpstr(json_object_get_string_member(info, "ivgen-alg"), ==, "plain64");
-    g_assert_cmpstr(json_object_get_string_member(info, "hash-alg"), ==, "sha256");
-    g_assert_cmpint(json_object_get_int_member(info, "payload-offset"), >, 1024 * 1024);
+    g_assert_cmpstr(json_object_get_string_member(info, "hash-alg"), ==,
+                    strstr(format, "sha1") ? "sha1" : "sha256");
+    g_assert_cmpint(json_object_get_int_member(info, "payload-offset"), >, 512 * 1024);
     g_assert_cmpint(json_object_get_int_member(info, "sector-size"), ==, 512);
     JsonObject *slot = json_array_get_object_element(json_object_get_array_member(info, "slots"), 0);
     g_assert_true(json_object_get_boolean_member(slot, "active"));
@@ -235,7 +239,10 @@ static void test_detached(gconstpointer format_text)
     g_assert_cmpuint(block_info(node)->size, ==, PAYLOAD);
     luks_test_store(node, 0, "plain");
     luks_test_close(node);
-    luks_test_must(LUKS_TEST_PASSPHRASE, "cryptsetup open --test-passphrase --header d.hdr d.img -d -");
+    bool kernel = strstr(format_text, "version=1,cipher"); /* cryptsetup would ask device-mapper */
+    if (!kernel) {
+        luks_test_must(LUKS_TEST_PASSPHRASE, "cryptsetup open --test-passphrase --header d.hdr d.img -d -");
+    }
     node = luks_test_open("d.img", more);
     luks_test_compare(node, 0, "plain");
     luks_test_close(node);
@@ -246,13 +253,13 @@ static void test_change_fault(gconstpointer format)
 {
     GError *error = NULL;
     make("x.img", format);
-    luks_test_must(NULL, "cp x.img x.old");
+    luks_test_copy("x.img", "x.old");
     g_autoptr(Secret) unlock = secret(LUKS_TEST_PASSPHRASE), new_secret = secret("new");
     const LuksAmend amend = {LUKS_AMEND_CHANGE,  unlock,           new_secret, NULL, -1,
                              .iterations = 1000, .pbkdf = "pbkdf2"};
     int n, either = 0;
-    for (n = 1; n < 1000; n++) {
-        luks_test_must(NULL, "cp x.old x.img");
+    for (n = 1; n < 1000; n += luks_test_step()) {
+        luks_test_copy("x.old", "x.img");
         g_autofree char *text = g_strdup_printf(
             "driver=fault,fail-nth=%d,file.driver=file,file.filename=%s/x.img", n, luks_test_folder());
         BlockNode *file = open_node(text);
@@ -287,7 +294,7 @@ static void test_change_fault(gconstpointer format)
 static void add(const char *prefix, GTestDataFunc call, bool others)
 {
     for (int i = 0; formats[i]; i++) {
-        if (!others && strstr(formats[i], "serpent")) {
+        if (!others && strstr(formats[i], "cipher-alg")) {
             continue;
         }
         g_autofree char *name = g_strdelimit(g_strdup(formats[i]), "=,", '-');
@@ -301,7 +308,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     luks_test_secret("sec0", LUKS_TEST_PASSPHRASE);
     make("b.img", "version=1");
-    g_assert_false(is_other_luks1(formats[0]));
     add("add", test_add, true);
     add("change", test_change, true);
     add("change-full", test_change_full, false);
