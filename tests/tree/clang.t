@@ -13,7 +13,8 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__))
 
 
 def check(entry):
-    words = shlex.split(entry["command"])[1:]
+    words = shlex.split(entry["command"])
+    words = words[2 if os.path.basename(words[0]) == "ccache" else 1:]
     keep, skip = [], False
     for word in words:
         if skip:
