@@ -125,6 +125,10 @@ BlockNode *block_ref(BlockNode *node);
  * once. NULL is allowed. Loop thread. */
 void block_unref(BlockNode *node);
 
+/* From now on this process cannot start others (a sandbox): what needs one to guard it is given one, also
+ * what may still come by a monitor. */
+void block_before_sandbox(bool may_open_more);
+
 /* For the end of a program: wakes what hangs, runs the loop until no request, open or close is under way, and
  * ends the worker threads. False when something still hangs after timeout_ms: then the caller can only exit.
  * No node is usable afterwards but by opening it anew. */
@@ -239,7 +243,12 @@ bool block_medium_present(const BlockNode *node);
 
 /* The tray of a host drive, at or below `node`. These return at once; whether the tray moved is told by
  * BLOCK_EVENT_MEDIUM. Without a tray nothing happens. */
-typedef enum { BLOCK_TRAY_NONE, BLOCK_TRAY_CLOSED, BLOCK_TRAY_OPEN } BlockTray;
+typedef enum {
+    BLOCK_TRAY_NONE,
+    BLOCK_TRAY_CLOSED,
+    BLOCK_TRAY_LOADING, /* closed, and the drive is making a disc ready */
+    BLOCK_TRAY_OPEN,
+} BlockTray;
 BlockTray block_tray(const BlockNode *node);
 void block_move_tray(BlockNode *node, bool open);
 /* Keeps the button from opening it. The lock goes with the node, or with the process. */

@@ -3,9 +3,12 @@
  * The blocking forms of block.h, and what is not I/O: size, status, locks, breakpoints.
  */
 #include "block/core.h"
+#include "block/host-cdrom-device.h"
+#include "block/host-cdrom-guard.h"
 #include "block/packet.h"
 #include "util/error.h"
 #include <errno.h>
+#include <string.h>
 
 int block_pread(BlockNode *node, uint64_t offset, void *buf, uint64_t bytes)
 {
@@ -226,4 +229,22 @@ bool block_packet_check_write(const BlockNode *node, GError **error)
 {
     node = find_packet_node(node);
     return !node || node->driver->packet->check_write(node, error);
+}
+
+static bool has_host_drive(void)
+{
+    g_autoptr(GList) nodes = block_list();
+    for (GList *l = nodes; l; l = l->next) {
+        if (!strcmp(((const BlockNode *)l->data)->driver->name, "host_cdrom")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void block_before_sandbox(bool may_open_more)
+{
+    if (has_host_drive() || (may_open_more && cdrom_device_exists())) {
+        (void)cdrom_guard_start();
+    }
 }

@@ -153,6 +153,18 @@ bool cdrom_device_probe(const char *filename)
     return fd >= 0 && ioctl(fd, CDROM_GET_CAPABILITY, 0) >= 0;
 }
 
+bool cdrom_device_exists(void)
+{
+    g_autoptr(GDir) dir = g_dir_open("/sys/block", 0, NULL);
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (g_str_has_prefix(name, "sr")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 CdromStatus cdrom_device_status(const CdromDevice *device)
 {
     uint64_t size = 0;

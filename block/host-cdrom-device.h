@@ -62,8 +62,11 @@ int cdrom_device_write_fd(CdromDevice *device);
 /* Whether a path is a drive with the CD-ROM ioctls (links are followed). */
 bool cdrom_device_probe(const char *filename);
 
-/* The state, once after opening; also finds out where the sectors are. *ret_toc NULL: a plain disc of data,
- * or no disc. */
+/* Whether this host has a CD/DVD drive by the kernel's name for them. */
+bool cdrom_device_exists(void);
+
+/* The state, once after opening; also finds out where the sectors are. *ret_toc NULL: a plain compact
+ * disc of data, or no disc. */
 void cdrom_device_ask(CdromDevice *device, CdromState *ret, BlockToc **ret_toc);
 
 /* The status alone, which is one command to the drive. */

@@ -12,8 +12,8 @@
 #define RAW      2352
 #define SECTOR   2048
 #define TOC_ROOM 4096
-#define CD_FIRST 0x08 /* profiles CD-ROM, CD-R, CD-RW (MMC-6 5.3.1) */
-#define CD_LAST  0x0a
+
+enum { CD = 0x08, DVD = 0x10, BD = 0x40, HD_DVD = 0x50 }; /* profiles */
 
 /* A command with a reply of up to TOC_ROOM bytes; how many came, 0: none. */
 static size_t ask(const CdromDevice *device, const uint8_t *cdb, uint8_t cdb_bytes, uint8_t *reply,
@@ -23,15 +23,35 @@ static size_t ask(const CdromDevice *device, const uint8_t *cdb, uint8_t cdb_byt
     return cdrom_scsi_command(device->file.fd, cdb, cdb_bytes, reply, room, &received) == 0 ? received : 0;
 }
 
-static bool is_cd(const CdromDevice *device)
+/* The kind of the medium, as the profile of its read-only sort (MMC-6 5.3.1). */
+static uint16_t ask_profile(const CdromDevice *device)
 {
     const uint8_t cdb[10] = {0x46, 0x02, 0, 0, 0, 0, 0, 0, 8}; /* GET CONFIGURATION, only the header */
     uint8_t reply[8];
     if (ask(device, cdb, sizeof cdb, reply, sizeof reply) < sizeof reply) {
-        return true; /* older than DVDs, perhaps */
+        return CD; /* older than DVDs, perhaps */
     }
     const uint16_t profile = load_be16(&reply[6]);
-    return profile >= CD_FIRST && profile <= CD_LAST;
+    return profile >= BD && profile < HD_DVD ? BD : profile >= DVD ? DVD : CD;
+}
+
+/* A DVD or BD is one track, whatever its size, which is all that a node without a table tells. */
+static BlockToc *make_plain_toc(const CdromDevice *device, uint16_t profile)
+{
+    const uint64_t sectors = device->data_bytes / SECTOR;
+    if (sectors == 0 || sectors > UINT32_MAX) {
+        return NULL;
+    }
+    BlockToc *toc = g_new0(BlockToc, 1);
+    toc->profile = profile;
+    toc->tracks = 1;
+    toc->track[0] = (BlockTrack){.session = 1,
+                                 .control = BLOCK_TRACK_DATA,
+                                 .mode = BLOCK_TRACK_MODE1,
+                                 .sectors = (uint32_t)sectors,
+                                 .stored = SECTOR,
+                                 .stride = SECTOR};
+    return toc;
 }
 
 static size_t read_toc(const CdromDevice *device, uint8_t format, uint8_t *reply, uint16_t room)
@@ -73,8 +93,12 @@ BlockToc *cdrom_scsi_read_toc(CdromDevice *device, uint64_t *size)
 {
     uint8_t reply[TOC_ROOM];
     uint32_t end = 0;
-    if (!device->is_mmc || !is_cd(device)) {
+    if (!device->is_mmc) {
         return NULL;
+    }
+    const uint16_t profile = ask_profile(device);
+    if (profile != CD) {
+        return make_plain_toc(device, profile);
     }
     g_autoptr(BlockToc) toc = cdrom_toc_parse(reply, read_toc(device, 2, reply, TOC_ROOM), &end);
     if (!toc) {

@@ -25,8 +25,9 @@ bool cdrom_scsi_is_mmc(int fd);
 /* Bytes that the host passes in one command, at least a sector's. */
 uint32_t cdrom_scsi_max_bytes(int fd);
 
-/* The disc's table of contents, if there is more to it than one track of data: sets device->raw_base, and
- * *size to the bytes of the node with the raw sectors behind its data. NULL: a plain disc. */
+/* The disc's table of contents, if it is no CD or there is more to it than one track of data; then
+ * device->raw_base is set, and *size to the bytes of the node with the raw sectors behind its data. NULL: a
+ * plain CD. */
 BlockToc *cdrom_scsi_read_toc(CdromDevice *device, uint64_t *size);
 
 /* Bytes of the node from device->raw_base on. 0 or -errno. */

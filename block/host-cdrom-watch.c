@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "block/host-cdrom-watch.h"
+#include "block/host-cdrom-guard.h"
 #include "block/host-cdrom-packet.h"
 #include "block/host-cdrom-poll.h"
 #include "util/log.h"
@@ -114,8 +115,12 @@ static void look_command(CdromWatch *watch, Look *look)
     }
     if (look->set_lock) {
         pthread_mutex_lock(&watch->lock);
+        const bool news = watch->locked != look->lock;
         watch->locked = look->lock;
         pthread_mutex_unlock(&watch->lock);
+        if (news) {
+            (look->lock ? cdrom_guard_add : cdrom_guard_remove)(CDROM_GUARD_DOOR, watch->filename);
+        }
     }
 }
 
@@ -452,8 +457,9 @@ void cdrom_watch_stop(CdromWatch *watch)
     watch->node = NULL;
     pthread_mutex_unlock(&watch->lock);
     cdrom_poll_end(&poll);
-    if (locked && device) { /* the kernel does it only if nobody else has the drive open */
-        (void)cdrom_device_lock(device, false);
+    if (locked) { /* the kernel does it only if nobody else has the drive open */
+        (void)(device && cdrom_device_lock(device, false));
+        cdrom_guard_remove(CDROM_GUARD_DOOR, watch->filename);
     }
     cdrom_device_unref(device);
     block_call_on_loop(watch_end, watch);
@@ -485,7 +491,9 @@ BlockTray cdrom_watch_tray(const CdromWatch *watch)
     if (!watch->moves_tray || !watch->state.has_tray) {
         return BLOCK_TRAY_NONE;
     }
-    return watch->state.status == CDROM_OPEN ? BLOCK_TRAY_OPEN : BLOCK_TRAY_CLOSED;
+    return watch->state.status == CDROM_OPEN       ? BLOCK_TRAY_OPEN
+           : watch->state.status == CDROM_SPINNING ? BLOCK_TRAY_LOADING
+                                                   : BLOCK_TRAY_CLOSED;
 }
 
 void cdrom_watch_move_tray(CdromWatch *watch, bool open)

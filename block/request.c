@@ -18,6 +18,7 @@
  * places. One node cannot take all workers: with half of them busy each node gets one.
  */
 #include "block/core.h"
+#include "block/host-cdrom-guard.h"
 #include "util/iov.h"
 #include "util/trace.h"
 #include <errno.h>
@@ -463,6 +464,7 @@ bool block_shutdown(unsigned timeout_ms)
         return false;
     }
     work_pool_free(g_steal_pointer(&boundary.pool));
+    cdrom_guard_end();
     if (boundary.source) {
         g_source_destroy(boundary.source);
         g_clear_pointer(&boundary.source, g_source_unref);

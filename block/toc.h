@@ -41,9 +41,10 @@ typedef struct BlockTrack {
 typedef struct BlockToc {
     unsigned tracks; /* at least 1; they are numbered from 1 and do not overlap */
     BlockTrack track[BLOCK_TOC_TRACKS];
-    uint8_t type;    /* 00 CD-DA or CD-ROM, 10 CD-i, 20 CD-ROM XA */
-    char mcn[14];    /* 13 digits or empty */
-    GBytes *cd_text; /* packs of 18 bytes, or NULL */
+    uint16_t profile; /* of the medium, by its kind: 0008 CD-ROM, 0010 DVD-ROM, 0040 BD-ROM (MMC-6 5.3.1) */
+    uint8_t type;     /* 00 CD-DA or CD-ROM, 10 CD-i, 20 CD-ROM XA */
+    char mcn[14];     /* 13 digits or empty */
+    GBytes *cd_text;  /* packs of 18 bytes, or NULL */
 } BlockToc;
 
 /* The node's, or that of what it passes through unchanged; NULL: none. Valid until the node's next medium

@@ -227,6 +227,16 @@ static void catch_signals(Daemon *daemon)
     }
 }
 
+static bool has_option(const Daemon *daemon, DriveOptionKind kind)
+{
+    for (guint i = 0; i < daemon->options->len; i++) {
+        if (g_array_index(daemon->options, DriveOption, i).kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool open_up(Daemon *daemon)
 {
     GError *error = NULL;
@@ -249,6 +259,7 @@ static bool open_up(Daemon *daemon)
             return false;
         }
     }
+    block_before_sandbox(has_option(daemon, DRIVE_OPTION_MONITOR));
     if (daemon->sandbox && !sandbox_enter(&error)) {
         report(daemon, NULL, error);
         return false;

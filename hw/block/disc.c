@@ -93,6 +93,7 @@ static Disc *disc_new_from_toc(BlockNode *node, const BlockToc *toc, GError **er
             return NULL;
         }
     }
+    disc->profile = toc->profile ? toc->profile : PROFILE_CD_ROM;
     disc->type = toc->type;
     disc->cd_text = toc->cd_text ? g_bytes_ref(toc->cd_text) : NULL;
     memcpy(disc->mcn, toc->mcn, sizeof disc->mcn);

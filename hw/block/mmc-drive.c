@@ -195,7 +195,7 @@ static void follow_tray(MmcDrive *drive, BlockTray host)
 {
     if (host == BLOCK_TRAY_OPEN && tray_open(&drive->tray)) {
         mmc_drive_tell_moved(drive, true);
-    } else if (host == BLOCK_TRAY_CLOSED && tray_close(&drive->tray)) {
+    } else if ((host == BLOCK_TRAY_CLOSED || host == BLOCK_TRAY_LOADING) && tray_close(&drive->tray)) {
         mmc_drive_tell_moved(drive, false);
     }
 }
@@ -251,15 +251,20 @@ static void node_event(BlockNode *node, BlockEvent event, void *opaque)
     }
     const BlockTray host =
         event == BLOCK_EVENT_MEDIUM && !drive->tray_apart ? block_tray(node) : BLOCK_TRAY_NONE;
+    drive->tray.spinning = host == BLOCK_TRAY_LOADING;
     if (host == BLOCK_TRAY_OPEN) { /* the disc leaves with the tray */
         follow_tray(drive, host);
     }
     if (disc || drive->disc) {
+        const bool was_empty = !drive->disc;
         set_disc(drive, disc, true);
+        if (was_empty && host != BLOCK_TRAY_NONE) {
+            tray_load_slowly(&drive->tray);
+        }
     } else if (event == BLOCK_EVENT_GONE) { /* blank discs are none to us */
         mmc_drive_medium_changed(drive);
     }
-    if (host == BLOCK_TRAY_CLOSED) { /* … and comes with it */
+    if (host != BLOCK_TRAY_OPEN) { /* … and comes with it */
         follow_tray(drive, host);
     }
     drive->plain = !block_toc(node);

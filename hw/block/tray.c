@@ -81,6 +81,11 @@ void tray_insert(Tray *tray, bool announce)
     start_loading(tray, SENSE_NO_MEDIUM);
 }
 
+void tray_load_slowly(Tray *tray)
+{
+    tray->loading = SENSE_BECOMING_READY;
+}
+
 void tray_remove(Tray *tray, bool announce)
 {
     tray->medium = false;
@@ -133,7 +138,7 @@ bool tray_check_ready(Tray *tray, MmcSense *ret_sense)
         *ret_sense = SENSE_TRAY_OPEN;
         return false;
     case TRAY_EMPTY:
-        *ret_sense = SENSE_NO_MEDIUM;
+        *ret_sense = tray->spinning ? SENSE_BECOMING_READY : SENSE_NO_MEDIUM;
         return false;
     case TRAY_LOADING:
         *ret_sense = tray->loading;

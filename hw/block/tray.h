@@ -19,7 +19,7 @@
  *                               LOADED ---------------------------+
  *
  * OPEN:    not ready, 02/3A/02. A disc may lie in the tray (`medium`).
- * EMPTY:   closed with nothing in it: not ready, 02/3A/01.
+ * EMPTY:   closed with nothing in it: not ready, 02/3A/01; 02/04/01 while a drive of the host spins up.
  * LOADING: a disc is in, and the guest has not yet seen that the drive was not ready. The first command that
  *          needs a medium gets the `loading` sense, which leads to LOADED with the attention 06/28 pending.
  *          Guests that only see 06/28 keep what they cached of the old disc; hence both steps, always, each
@@ -54,6 +54,7 @@ typedef struct Tray {
     bool prevent, persistent;              /* PREVENT ALLOW MEDIUM REMOVAL's two bits */
     bool power_on_pending, medium_pending; /* unit attentions */
     bool features_changed;                 /* operational change event pending */
+    bool spinning;                         /* EMPTY: the drive is making a disc ready */
     MmcSense loading;                      /* what LOADING shows; while OPEN: what it will show */
     TrayEvent events[TRAY_EVENTS];
     unsigned n_events;
@@ -71,6 +72,11 @@ void tray_device_reset(Tray *tray);
 /* A disc is put in (or replaces the one that is there). An open tray stays open with it, unless `announce` is
  * false: then the tray is closed and LOADED, with nothing to report. */
 void tray_insert(Tray *tray, bool announce);
+
+/* A drive of the host, in whose open or empty tray a disc was put: it shows 02/04/01 before the attention, as
+ * drives do (MMC-6 annex F), for the guest has been told or could ask that there was none. Behind
+ * tray_insert(). */
+void tray_load_slowly(Tray *tray);
 
 /* The disc is taken out; an open tray stays open unless `announce` is false. */
 void tray_remove(Tray *tray, bool announce);

@@ -29,6 +29,8 @@ static struct {
     gint starts, prevents, allows, raws; /* atomic */
 } drive;
 
+static uint16_t profile = 0x08;
+
 static uint8_t raw_byte(uint32_t lba, unsigned i)
 {
     return (uint8_t)(lba * 13 + i * 3 + 1);
@@ -84,7 +86,8 @@ static int prevent(struct sg_io_hdr *io)
 
 static int send_packet(int fd, struct sg_io_hdr *io)
 {
-    static const uint8_t inquiry[36] = {5, 0x80}, profile[8] = {0, 0, 0, 4, 0, 0, 0, 8};
+    static const uint8_t inquiry[36] = {5, 0x80};
+    const uint8_t configuration[8] = {0, 0, 0, 4, 0, 0, profile >> 8, profile & 0xff};
     static const uint8_t text[4 + 18] = {0, 20, 0, 0, 0x80, 1};
     switch (io->cmdp[0]) {
     case 0x12:
@@ -103,7 +106,7 @@ static int send_packet(int fd, struct sg_io_hdr *io)
         return drive.toc && io->cmdp[2] == 2 ? fake_sg_answer(io, drive.toc, drive.toc_bytes)
                                              : check_condition(io, (Sense){5, 0x24, 0});
     case 0x46:
-        return fake_sg_answer(io, profile, sizeof profile);
+        return fake_sg_answer(io, configuration, sizeof configuration);
     case 0xbe:
         return read_cd(io);
     default:
@@ -325,8 +328,8 @@ static void test_tray(void)
     assert_good(guest, 0x1b, 0, 0, 0, 3, 0);
     mmc_guest_until(!mmc_drive_tray_open(guest->drive));
     g_assert_cmpint(g_atomic_int_get(&fake_sg.closes), ==, 1);
-    /* It may be another disc that came back: as any change. */
-    assert_sense(guest, 0x023a01, 0x00);
+    /* It was not there, it comes, it is there: as from the drive itself. */
+    assert_sense(guest, 0x020401, 0x00);
     assert_sense(guest, 0x062800, 0x00);
     assert_good(guest, 0x00);
     /* Another program has it open: the guest's eject is done all the same. */
@@ -335,6 +338,70 @@ static void test_tray(void)
     mmc_guest_until(g_atomic_int_get(&drive.starts) == 1);
     rig_free(&rig);
     g_assert_cmpint(g_atomic_int_get(&fake_sg.lockdoors), ==, 0);
+}
+
+/* The drive's own way from an open tray to a disc, by hand, with the time that it takes; and a swap that the
+ * guest had no occasion to see. */
+static void test_spinning(void)
+{
+    Rig rig;
+    if (!rig_new(&rig, NULL, 0)) {
+        return;
+    }
+    MmcGuest *guest = &rig.guest;
+    const uint8_t ask = 0x00;
+    rest(50);
+    fake_sg.status = CDS_TRAY_OPEN;
+    mmc_guest_until(mmc_guest_run(guest, &ask, 1) == 0x023a02);
+    fake_sg.status = CDS_DRIVE_NOT_READY;
+    mmc_guest_until(mmc_guest_run(guest, &ask, 1) == 0x020401);
+    g_assert_false(mmc_drive_tray_open(guest->drive));
+    rest(700);
+    assert_sense(guest, 0x020401, 0x00); /* as long as it takes */
+    fake_sg.status = CDS_DISC_OK;
+    uint32_t sense;
+    while ((sense = mmc_guest_run(guest, &ask, 1)) == 0x020401) {
+        rest(10);
+    }
+    g_assert_cmphex(sense, ==, 0x062800);
+    assert_good(guest, 0x00);
+    /* out, and in again, empty meanwhile */
+    fake_sg.status = CDS_NO_DISC;
+    mmc_guest_until(mmc_guest_run(guest, &ask, 1) == 0x023a01);
+    fake_sg.status = CDS_DISC_OK;
+    mmc_guest_until(mmc_guest_run(guest, &ask, 1) == 0x020401);
+    assert_sense(guest, 0x062800, 0x00);
+    assert_good(guest, 0x00);
+    g_assert_cmpint(loop_device_change(rig.loop, rig.medium), ==, 0);
+    mmc_guest_until(mmc_guest_run(guest, &ask, 1) == 0x023a01);
+    assert_sense(guest, 0x062800, 0x00);
+    assert_good(guest, 0x00);
+    rig_free(&rig);
+}
+
+/* A disc is of the kind that the drive says, not of the one that its size would make it. */
+static void test_profile(void)
+{
+    static const struct {
+        uint16_t drive, guest;
+        uint8_t medium;
+    } rows[] = {{0x10, 0x10, 0}, {0x1b, 0x10, 0}, {0x2b, 0x10, 0}, {0x40, 0x40, 1},
+                {0x43, 0x40, 1}, {0x51, 0x10, 0}, {0x09, 0x08, 0}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        Rig rig;
+        profile = rows[i].drive;
+        if (!rig_new(&rig, NULL, 0)) {
+            return;
+        }
+        assert_good(&rig.guest, 0x46, 2, 0, 0, 0, 0, 0, 0, 8, 0);
+        g_assert_cmphex(load_be16(&rig.guest.data->data[6]), ==, rows[i].guest);
+        assert_good(&rig.guest, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        g_assert_cmpuint(load_be32(rig.guest.data->data), ==, 12150 - 1);
+        assert_sense(&rig.guest, rows[i].guest == 0x08 ? 0x053002 : 0, 0xad, rows[i].medium, 0, 0, 0, 0, 0, 0,
+                     0, 64, 0);
+        rig_free(&rig);
+    }
+    profile = 0x08;
 }
 
 /* An eject and a load at once, again and again: what was asked last holds. */
@@ -418,6 +485,8 @@ int main(int argc, char **argv)
     g_test_add_func("/host-cdrom/sectors", test_sectors);
     g_test_add_func("/host-cdrom/sense", test_sense);
     g_test_add_func("/host-cdrom/tray", test_tray);
+    g_test_add_func("/host-cdrom/spinning", test_spinning);
+    g_test_add_func("/host-cdrom/profile", test_profile);
     g_test_add_func("/host-cdrom/tray-quickly", test_tray_quickly);
     g_test_add_func("/host-cdrom/tray-stuck", test_tray_stuck);
     g_test_add_func("/host-cdrom/tray-off", test_tray_off);

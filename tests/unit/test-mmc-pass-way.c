@@ -3,6 +3,7 @@
  * Commands on their way to a drive of the host: long transfers in pieces, drives that hang, go and come back.
  * Needs root.
  */
+#include "block/host-cdrom-guard.h"
 #include "block/packet.h"
 #include "tests/unit/pass-rig.h"
 #include "util/bytes.h"
@@ -165,6 +166,7 @@ static void test_hang(void)
     assert_good(guest, 0xa1, 0); /* its descriptor for writing is there */
     rig_rest(50);
     drive_reset();
+    g_assert_true(cdrom_guard_start()); /* the lock would */
     const unsigned fds = count_fds();
     drive_hangs(true);
     lap();
