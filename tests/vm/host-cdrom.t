@@ -6,6 +6,7 @@ by step, with the kernel's polling of the drive on, off, and impossible.  Times 
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -50,15 +51,18 @@ class Inner:
 
     RUN = "/opt/ld-linux-x86-64.so.2 --library-path /opt /opt/"
 
-    def __init__(self, guest, more=""):
+    def __init__(self, guest, more="", device=""):
         self.guest = guest
         self.at = 0
-        guest.get("rm -f /tmp/in /tmp/out /tmp/log /tmp/cd; mkfifo /tmp/in\n"
+        guest.get("rm -f /tmp/in /tmp/out /tmp/log /tmp/cd /tmp/qmp; mkfifo /tmp/in\n"
                   "%sspindled --blockdev driver=host_cdrom,node-name=d,read-only=on,filename=/dev/sr0%s "
-                  "--vfio-user /tmp/cd --device ide-cd,drive=d -T 'host_cdrom_*' -T 'mmc_tray' -D /tmp/trace >/tmp/log 2>&1 &\n"
+                  "--vfio-user /tmp/cd --device ide-cd,id=cd7,drive=d%s "
+                  "--chardev socket,id=m,host=127.0.0.1,port=4711,server=on,wait=off --monitor m "
+                  "-T 'host_cdrom_*' -T 'mmc_tray' -D /tmp/trace >/tmp/log 2>&1 &\n"
                   "echo $! >/tmp/pid; while [ ! -e /tmp/cd ]; do sleep 0.05; done\n"
                   "sleep 100000 >/tmp/in & echo $! >/tmp/pids\n"
-                  "%scd-client /tmp/cd </tmp/in >/tmp/out 2>&1 & echo $! >>/tmp/pids" % (self.RUN, more, self.RUN))
+                  "(echo '{\"execute\":\"qmp_capabilities\"}'; exec sleep 100000) | nc 127.0.0.1 4711 >/tmp/qmp 2>&1 & echo $! >>/tmp/pids\n"
+                  "%scd-client /tmp/cd </tmp/in >/tmp/out 2>&1 & echo $! >>/tmp/pids" % (self.RUN, more, device, self.RUN))
 
     def now(self):
         return float(self.guest.get("cut -d' ' -f1 /proc/uptime"))
@@ -168,6 +172,8 @@ class Steps:
         except GuestError as e:
             self.tap.ok("locked" in str(e), "%s: the button of a locked drive opens nothing" % self.mode, e)
         self.see("the button of a locked drive is an eject request", ["event 1"], began)
+        events = self.guest.get("for i in $(seq 50); do grep SPINDLE_EJECT_REQUEST /tmp/qmp && break; sleep 0.1; done; true")
+        self.tap.match(events, re.compile(r'"id": *"cd7"'), "%s: and an event of the monitor" % self.mode)
         self.tap.equal(self.inner.do("cdb 0 1e0000000000")[:1], ["000000"], "%s: the guest's unlock" % self.mode)
         self.wait_device("locked", False, "unlocks the drive's door")
 
@@ -207,34 +213,127 @@ def run_mode(tap, guest, discs, mode):
     guest.get("mount -o remount,rw /sys")
 
 
+POLL = "cat /sys/block/sr0/events_poll_msecs"
+
+
+def wait_poll(tap, guest, value, name):
+    """The setting of the kernel's polling becomes `value`."""
+    seen = guest.get("for i in $(seq 100); do [ $(%s) = %s ] && break; sleep 0.1; done; %s" % (POLL, value, POLL))
+    tap.equal(seen, value, name)
+
+
 def run_kill(tap, guest, discs):
+    """Killed, with the door locked, the kernel's polling switched on, and somebody else who has the drive open."""
+    guest.get("echo -1 >/sys/block/sr0/events_poll_msecs")
     inner = Inner(guest)
     steps = Steps(tap, guest, inner, "killed", discs)
     steps.see("the disc that was in", [READY, "capacity .*"])
-    inner.do("cdb 0 1e0000000100")
-    steps.wait_device("locked", True, "the door is locked")
-    inner.stop("KILL")
-    steps.wait_device("locked", False, "and open when the process was killed")
+    tap.equal(guest.get(POLL), "1000", "killed: the kernel looks after the drive")
+    for other in (False, True):
+        if other:
+            guest.get("exec 9</dev/sr0; sleep 100000 <&9 & echo $! >/tmp/other")
+            inner = Inner(guest)
+            steps = Steps(tap, guest, inner, "killed, the drive open elsewhere", discs)
+            steps.see("the disc that was in", [READY, "capacity .*"])
+        inner.do("cdb 0 1e0000000100")
+        steps.wait_device("locked", True, "the door is locked")
+        inner.stop("KILL")
+        steps.wait_device("locked", False, "and open when the process was killed")
+        wait_poll(tap, guest, "-1", "%s: the kernel's setting is as before" % steps.mode)
+    guest.get("kill $(cat /tmp/other)")
+
+
+def run_two(tap, guest, discs):
+    """Two nodes of one process and a node of another on one drive: the last one to go restores the polling."""
+    guest.get("echo 0 >/sys/block/sr0/events_poll_msecs")
+    inner = Inner(guest, " --blockdev driver=host_cdrom,node-name=e,read-only=on,filename=/dev/sr0")
+    Steps(tap, guest, inner, "three holders", discs).see("the disc that was in", [READY, "capacity .*"])
+    wait_poll(tap, guest, "1501", "three holders: two nodes of one process count")
+    guest.get("%sspindled --blockdev driver=host_cdrom,node-name=d,read-only=on,filename=/dev/sr0 --vfio-user /tmp/third "
+              ">/dev/null 2>&1 & echo $! >/tmp/other" % Inner.RUN)
+    wait_poll(tap, guest, "1502", "three holders: another process too")
+    inner.stop()
+    wait_poll(tap, guest, "1500", "three holders: two are gone, and it still looks")
+    guest.get("kill $(cat /tmp/other)")
+    wait_poll(tap, guest, "0", "three holders: the last one restored it")
+    guest.get("echo -1 >/sys/block/sr0/events_poll_msecs")
+
+
+def run_passthrough(tap, guest, discs):
+    """Commands to the real drive, which is QEMU's: it has some of them, and refuses the others itself."""
+    for policy in ("off", "safe", "burn"):
+        inner = Inner(guest, device=",passthrough=" + policy)
+        steps = Steps(tap, guest, inner, "passthrough=" + policy, discs)
+        steps.see("the disc that was in", [READY, "capacity %d" % sectors(discs["a"])])
+        traced = int(guest.get("stat -c %s /tmp/trace"))
+        tap.equal(inner.do("cdb 34 5100000000000022000000"), inner.do("cdb 34 5100000000000022000000"),
+                  "passthrough=%s: READ DISC INFORMATION" % policy)
+        tap.equal(inner.do("cdb 252 23000000000000fc000000")[0], "052000", "passthrough=%s: READ FORMAT CAPACITIES" % policy)
+        tap.equal(inner.do("cdb 0 a10100000000000000000000")[0], "052000", "passthrough=%s: BLANK" % policy)
+        tap.equal(inner.do("cdb 0 3b0500000000000000000000")[0], "052000", "passthrough=%s: WRITE BUFFER" % policy)
+        wanted = hashlib.sha1(read_sectors(discs["a"], 16, 200)).hexdigest()
+        tap.equal(inner.do("sum 16 200"), ["000000", wanted], "passthrough=%s: 400 KB in one command" % policy)
+        passed = re.findall(r"host_cdrom_packet opcode (\w\w) bytes (\d+)", guest.get("tail -c +%d /tmp/trace" % (traced + 1)))
+        opcodes = {opcode for opcode, _ in passed}
+        expected = {"off": set(), "safe": {"51", "23"}, "burn": {"51", "23", "a1", "28"}}[policy]
+        tap.ok(expected <= opcodes and (policy == "burn" or opcodes == expected),
+               "passthrough=%s: what went to the drive" % policy, "wanted: %r" % expected, "seen: %r" % passed)
+        if policy == "burn":
+            sizes = [int(size) for opcode, size in passed if opcode == "28"]
+            limit = 512 * int(guest.get("cat /sys/block/sr0/queue/max_sectors_kb")) * 2
+            tap.ok(sum(sizes) >= 200 * 2048 and max(sizes) <= limit, "passthrough=burn: in commands of what the host passes",
+                   "limit %d: %r" % (limit, sizes))
+        inner.stop()
+
+
+def bench(guest, command, requests):
+    """(MB/s, commands to the drive for each request) of an image tool inside; 32 KiB requests."""
+    before = int(guest.get("cat /sys/block/sr0/device/iorequest_cnt"), 0)
+    text = guest.get("echo 3 >/proc/sys/vm/drop_caches; TIMEFORMAT=%R; " + command + " 2>&1", 120)
+    asked = int(guest.get("cat /sys/block/sr0/device/iorequest_cnt"), 0) - before
+    seconds = float(re.search(r"Run completed in ([\d.]+) seconds", text).group(1))
+    return requests * 32768 / seconds / 1e6, asked / requests
+
+
+def run_bench(tap, guest, discs):
+    """The same reads by qemu-img and by spindle-img, past the page cache: what they ask of the drive."""
+    requests = sectors(discs["big"]) * 2048 // 32768
+    guest.qmp("blockdev-change-medium", id="cd0", filename=discs["big"], format="raw")
+    guest.get("while [ $(blockdev --getsize64 /dev/sr0) != %d ]; do sleep 0.1; : </dev/sr0; done" % (sectors(discs["big"]) * 2048))
+    rates = {"qemu-img": [], "spindle-img": []}
+    for _ in range(3):
+        for program, found in rates.items():
+            found.append(bench(guest, "%s%s bench -c %d -d 1 -s 32768 --image-opts driver=host_cdrom,filename=/dev/sr0,cache.direct=on,"
+                               "read-only=on" % (Inner.RUN, program, requests), requests))
+    (peer, peer_asked), (ours, ours_asked) = (sorted(found)[1] for found in (rates["qemu-img"], rates["spindle-img"]))
+    tap.note("32K reads of /dev/sr0: spindle-img %.2f MB/s, %.2f commands a request; qemu-img %.2f MB/s, %.2f commands a request" %
+             (ours, ours_asked, peer, peer_asked))
+    tap.ok(ours_asked < 1.5, "a read of the drive is one command", ours_asked)
+    tap.ok(peer_asked > 2, "QEMU's block layer makes more of it", peer_asked)
+    tap.ok(ours > peer, "and is slower for it", "%.2f against %.2f MB/s" % (ours, peer))
 
 
 def main():
     with Tap() as tap, tempfile.TemporaryDirectory(prefix="spindle-host-cdrom-") as folder:
         discs = {}
-        for name, size in (("a", 3000000), ("b", 5000000)):
+        for name, size in (("a", 3000000), ("b", 5000000), ("big", 40000000)):
             tree = os.path.join(folder, name)
             os.mkdir(tree)
             with open(os.path.join(tree, name), "wb") as f:
                 f.write(os.urandom(size))
             discs[name] = iso(os.path.join(folder, name + ".iso"), tree, name.upper())
         tools = os.path.join(folder, "tools.tar")
-        pack(tools, [DAEMON, CLIENT])
+        pack(tools, [DAEMON, CLIENT, os.path.join(ROOT, "build", "tools", "spindle-img"), shutil.which("qemu-img")])
         args = ["-drive", "if=virtio,format=raw,readonly=on,file=" + tools]
         with Guest(cds=[discs["a"]], program=engine(), memory=1024, args=args) as guest:
             guest.start()
-            guest.get("modprobe virtio_blk; while [ ! -e /dev/vda ]; do sleep 0.1; done; mkdir -p /opt; tar xf /dev/vda -C /opt")
+            guest.get("ifconfig lo 127.0.0.1 up; modprobe virtio_blk; while [ ! -e /dev/vda ]; do sleep 0.1; done; mkdir -p /opt; tar xf /dev/vda -C /opt")
             for mode in MODES:
                 run_mode(tap, guest, discs, mode)
             run_kill(tap, guest, discs)
+            run_two(tap, guest, discs)
+            run_passthrough(tap, guest, discs)
+            run_bench(tap, guest, discs)
 
 
 main()
