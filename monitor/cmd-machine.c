@@ -100,6 +100,37 @@ static JsonNode *cmd_query_migrate(QmpCall *call, GError **error)
     return qmp_object(object);
 }
 
+static JsonNode *cmd_query_machines(QmpCall *call, GError **error)
+{
+    void *opaque;
+    const MonitorMachine *machine = machine_of(call, &opaque);
+    const char *const *names = machine->machines(opaque);
+    JsonArray *array = json_array_new();
+
+    for (const char *const *name = names; *name; name++) {
+        JsonObject *object = json_object_new();
+        json_object_set_string_member(object, "name", *name);
+        json_object_set_int_member(object, "cpu-max", 1);
+        json_object_set_boolean_member(object, "hotpluggable-cpus", false);
+        json_object_set_boolean_member(object, "numa-mem-supported", false);
+        json_object_set_boolean_member(object, "deprecated", false);
+        json_object_set_boolean_member(object, "acpi", false);
+        if (name == names) {
+            json_object_set_boolean_member(object, "is-default", true);
+        }
+        json_array_add_object_element(array, object);
+    }
+    return qmp_array(array);
+}
+
+static JsonNode *cmd_query_target(QmpCall *call, GError **error)
+{
+    JsonObject *object = json_object_new();
+
+    json_object_set_string_member(object, "arch", "x86_64");
+    return qmp_object(object);
+}
+
 const QmpCommand qmp_commands_machine[] = {
     {.name = "cont", .run = cmd_cont, .needs = QMP_NEEDS(cont)},
     {.name = "migrate",
@@ -113,6 +144,12 @@ const QmpCommand qmp_commands_machine[] = {
      .run = cmd_migrate_incoming,
      .needs = QMP_NEEDS(incoming),
      .args = {{"uri", QMP_STRING, true}, {"channels", QMP_ARRAY, true}, {"exit-on-error", QMP_BOOL, true}}},
+    {.name = "query-machines",
+     .run = cmd_query_machines,
+     .returns = QMP_ARRAY,
+     .needs = QMP_NEEDS(machines),
+     .args = {{"compat-props", QMP_BOOL, true}}},
+    {.name = "query-target", .run = cmd_query_target, .returns = QMP_OBJECT, .needs = QMP_NEEDS(machines)},
     {.name = "query-migrate", .run = cmd_query_migrate, .returns = QMP_OBJECT, .needs = QMP_NEEDS(reset)},
     {.name = "query-status", .run = cmd_query_status, .returns = QMP_OBJECT},
     {.name = "quit", .run = cmd_quit},

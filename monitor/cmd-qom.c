@@ -243,15 +243,47 @@ static JsonNode *cmd_qom_set(QmpCall *call, GError **error)
     return NULL;
 }
 
+/* A type comes before those that are derived from it. */
+static const struct QomType {
+    const char *name, *parent;
+    bool abstract;
+} qom_types[] = {
+    {"device", "object", true},         {"pci-device", "device", true},
+    {"ide-device", "device", true},     {"ide-cd", "ide-device", false},
+    {"ide-hd", "ide-device", false},    {"ich9-ahci", "pci-device", false},
+    {"piix3-ide", "pci-device", false}, {"piix4-ide", "pci-device", false},
+};
+
+static bool type_is(const char *name, const char *ancestor)
+{
+    for (size_t i = G_N_ELEMENTS(qom_types); i > 0; i--) {
+        const struct QomType *type = &qom_types[i - 1];
+        if (!strcmp(name, ancestor)) {
+            return true;
+        }
+        name = !strcmp(type->name, name) ? type->parent : name;
+    }
+    return !strcmp(name, ancestor);
+}
+
+/* As with QEMU, abstract types are there only when they are asked for. */
 static JsonNode *cmd_qom_list_types(QmpCall *call, GError **error)
 {
-    static const char *const types[] = {"ide-cd", "ide-hd", "ich9-ahci", "piix3-ide", "piix4-ide"};
+    const char *ancestor = qmp_arg_string(call, "implements");
     JsonArray *array = json_array_new();
 
-    for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(qom_types); i++) {
+        const struct QomType *type = &qom_types[i];
+        if ((type->abstract && !qmp_arg_bool(call, "abstract", false)) ||
+            (ancestor && !type_is(type->name, ancestor))) {
+            continue;
+        }
         JsonObject *object = json_object_new();
-        json_object_set_string_member(object, "name", types[i]);
-        json_object_set_string_member(object, "parent", i < 2 ? "ide-device" : "pci-device");
+        json_object_set_string_member(object, "name", type->name);
+        json_object_set_string_member(object, "parent", type->parent);
+        if (type->abstract) {
+            json_object_set_boolean_member(object, "abstract", true);
+        }
         json_array_add_object_element(array, object);
     }
     return qmp_array(array);

@@ -40,6 +40,8 @@ typedef struct MonitorMachine {
     /* Back from bytes: all or nothing. They are parked then; `cont` ends that. A value for the caller, or
      * NULL with an error. */
     JsonNode *(*load_state)(void *opaque, GBytes *state, GError **error);
+    /* query-machines: names, the default one first; ends with NULL. */
+    const char *const *(*machines)(void *opaque);
 } MonitorMachine;
 
 /* `name`: -name, or NULL. `machine` stays the caller's. */

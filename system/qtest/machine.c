@@ -109,7 +109,15 @@ static bool machine_device_del(void *opaque, const char *id, GError **error)
     return false;
 }
 
+static const char *const *machine_types(void *opaque)
+{
+    static const char *const types[] = {"pc", "q35", "none", NULL};
+
+    return types;
+}
+
 static const MonitorMachine monitor_ops = {
+    .machines = machine_types,
     .status = machine_status,
     .is_running = machine_is_running,
     .stop = machine_stop,
