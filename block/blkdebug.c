@@ -291,10 +291,24 @@ static bool blkdebug_is_suspended(BlockNode *node, const char *tag)
     return found;
 }
 
+static bool blkdebug_has_breakpoint(BlockNode *node, const char *tag)
+{
+    BlkdebugState *s = node->state;
+    bool found = false;
+    pthread_mutex_lock(&s->lock);
+    for (GList *l = s->rules; l; l = l->next) {
+        BlkdebugRule *rule = l->data;
+        found |= rule->action == BLKDEBUG_SUSPEND && !strcmp(rule->tag, tag);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
 static const BlockDebugOps blkdebug_ops = {
     .breakpoint = blkdebug_breakpoint,
     .remove_breakpoint = blkdebug_remove_breakpoint,
     .resume = blkdebug_resume,
+    .has_breakpoint = blkdebug_has_breakpoint,
     .is_suspended = blkdebug_is_suspended,
 };
 

@@ -29,6 +29,7 @@ typedef struct BlockDebugOps {
     int (*remove_breakpoint)(BlockNode *node, const char *tag);
     int (*resume)(BlockNode *node, const char *tag);
     bool (*is_suspended)(BlockNode *node, const char *tag);
+    bool (*has_breakpoint)(BlockNode *node, const char *tag); /* that no request has met yet */
 } BlockDebugOps;
 
 /* A drive that has a tray of its own; see block_tray() and the functions beside it. Loop thread, must not

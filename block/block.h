@@ -221,6 +221,8 @@ int block_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_t *ret
 int block_debug_breakpoint(BlockNode *node, const char *event, const char *tag);
 int block_debug_remove_breakpoint(BlockNode *node, const char *tag);
 int block_debug_resume(BlockNode *node, const char *tag);
+/* A breakpoint of that tag that no request has met yet, while requests are under way. Loop thread. */
+bool block_debug_is_awaited(BlockNode *node, const char *tag);
 bool block_debug_is_suspended(BlockNode *node, const char *tag);
 
 /* Removable media. A driver whose BlockInfo says `removable` posts these on the loop thread. */

@@ -154,6 +154,12 @@ int block_debug_resume(BlockNode *node, const char *tag)
     return node ? node->driver->debug->resume(node, tag) : -ENOTSUP;
 }
 
+bool block_debug_is_awaited(BlockNode *node, const char *tag)
+{
+    node = find_debug_node(node);
+    return node && node->priv->active > 0 && node->driver->debug->has_breakpoint(node, tag);
+}
+
 bool block_debug_is_suspended(BlockNode *node, const char *tag)
 {
     node = find_debug_node(node);

@@ -161,6 +161,23 @@ static JsonNode *cmd_set_write_threshold(QmpCall *call, GError **error)
     return NULL;
 }
 
+/* Nodes run on the pool of workers or on the loop thread: the main one is the only I/O thread that they can
+ * be in. */
+static JsonNode *cmd_set_iothread(QmpCall *call, GError **error)
+{
+    const char *name = qmp_arg_string(call, "node-name");
+    JsonNode *thread = json_object_get_member(qmp_args(call), "iothread");
+
+    if (!block_find(name)) {
+        error_set(error, "Failed to find node with node-name='%s'", name);
+    } else if (JSON_NODE_HOLDS_VALUE(thread) && json_node_get_value_type(thread) == G_TYPE_STRING) {
+        error_set(error, "Cannot find iothread %s", json_node_get_string(thread));
+    } else if (!JSON_NODE_HOLDS_NULL(thread)) {
+        error_set(error, "Invalid parameter type for 'iothread', expected: string or null");
+    }
+    return NULL;
+}
+
 #define LIMIT_MAX G_GINT64_CONSTANT(1000000000000000)
 
 /* The arguments of block_set_io_throttle as options of limits: bps -> bps-total, bps_rd_max_length -> … */
@@ -272,5 +289,8 @@ const QmpCommand qmp_commands_block[] = {
      .cases = object_types,
      .args = {{"qom-type", QMP_STRING}, {"id", QMP_STRING}}},
     {.name = "object-del", .run = cmd_object_del, .args = {{"id", QMP_STRING}}},
+    {.name = "x-blockdev-set-iothread",
+     .run = cmd_set_iothread,
+     .args = {{"node-name", QMP_STRING}, {"iothread", QMP_ANY}, {"force", QMP_BOOL, true}}},
     {NULL},
 };

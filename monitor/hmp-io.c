@@ -46,21 +46,42 @@ static const IoCommand break_commands[] = {
     {NULL},
 };
 
-/* wait_break TAG: the answer comes when a request has reached the breakpoint. */
-#define WAIT_BREAK_MS 1
+/* wait_break TAG: the answer comes when a request has reached the breakpoint. resume TAG: on QEMU a request
+ * is there as soon as the guest has started it, here when a worker has taken it; so resume waits for what is
+ * on its way, and programs need not know. */
+#define WAIT_BREAK_MS  1
+#define WAIT_RESUME_MS 2000 /* a request may pass without meeting the event */
 
 typedef struct BreakWait {
     HmpCall *call;
     BlockNode *node;
     char *tag;
+    bool resumes;
+    gint64 deadline; /* of resume, us */
 } BreakWait;
+
+static bool wait_is_over(BreakWait *wait)
+{
+    if (block_debug_is_suspended(wait->node, wait->tag)) {
+        return true;
+    }
+    return wait->resumes &&
+           (!block_debug_is_awaited(wait->node, wait->tag) || g_get_monotonic_time() >= wait->deadline);
+}
 
 static gboolean on_break_wait(gpointer data)
 {
     BreakWait *wait = data;
 
-    if (!block_debug_is_suspended(wait->node, wait->tag)) {
+    if (!wait_is_over(wait)) {
         return G_SOURCE_CONTINUE;
+    }
+    if (wait->resumes) {
+        int ret = block_debug_resume(wait->node, wait->tag);
+        if (ret < 0) {
+            printf("Could not resume request: %s\n", g_strerror(-ret));
+            fflush(stdout);
+        }
     }
     hmp_finish(wait->call);
     block_unref(wait->node);
@@ -69,13 +90,15 @@ static gboolean on_break_wait(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-static void wait_break(HmpCall *call, BlockNode *node, const char *tag)
+static void wait_break(HmpCall *call, BlockNode *node, const char *tag, bool resumes)
 {
     BreakWait *wait = g_new0(BreakWait, 1);
 
     wait->call = call;
     wait->node = block_ref(node);
     wait->tag = g_strstrip(g_strdup(tag));
+    wait->resumes = resumes;
+    wait->deadline = g_get_monotonic_time() + WAIT_RESUME_MS * G_TIME_SPAN_MILLISECOND;
     call->deferred = true;
     if (on_break_wait(wait)) {
         g_timeout_add(WAIT_BREAK_MS, on_break_wait, wait);
@@ -157,7 +180,11 @@ void hmp_qemu_io(HmpCall *call)
         return;
     }
     if (g_str_has_prefix(command, "wait_break ")) {
-        wait_break(call, node, command + strlen("wait_break "));
+        wait_break(call, node, command + strlen("wait_break "), false);
+        return;
+    }
+    if (g_str_has_prefix(command, "resume ")) {
+        wait_break(call, node, command + strlen("resume "), true);
         return;
     }
     if (g_str_has_prefix(command, "aio_")) {

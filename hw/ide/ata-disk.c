@@ -89,8 +89,21 @@ static void run_set_multiple(AtaDisk *disk)
     ata_disk_end(disk, 0, true);
 }
 
+/* The last cylinder, head and sector of the default translation where the host does not ask for an LBA (ATA-5
+ * 8.28). */
 static void run_native_max(AtaDisk *disk)
 {
+    Taskfile *tf = &disk->ide.tf;
+    const AtaGeometry *geometry = &disk->geometry;
+
+    if (!(tf->device & ATA_DEVICE_LBA)) {
+        tf->lba[0] = (uint8_t)geometry->secs;
+        tf->lba[1] = (uint8_t)(geometry->cyls - 1);
+        tf->lba[2] = (uint8_t)((geometry->cyls - 1) >> 8);
+        tf->device = (uint8_t)((tf->device & 0xf0) | (geometry->heads - 1));
+        ata_disk_end(disk, 0, true);
+        return;
+    }
     taskfile_set_lba28(&disk->ide.tf, (uint32_t)MIN(disk->sectors - 1, ATA_MAX_LBA28 - 1));
     ata_disk_end(disk, 0, true);
 }

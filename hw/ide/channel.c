@@ -76,7 +76,14 @@ void channel_fail(IdeChannel *channel)
 
 static void settled(PciFence *fence)
 {
-    IDE_OWNER(fence, IdeChannel, settle)->settling = false;
+    IdeChannel *channel = IDE_OWNER(fence, IdeChannel, settle);
+
+    channel->settling = false;
+    if (channel->tell_broken) {
+        channel->tell_broken = false;
+        channel->told_broken = true;
+        channel_set_intrq(channel, true);
+    }
 }
 
 static void cancel_settle(IdeChannel *channel)
@@ -84,12 +91,15 @@ static void cancel_settle(IdeChannel *channel)
     if (channel->settling && channel->pci->host) {
         channel->pci->host->ops->fence_cancel(channel->pci->host, &channel->settle);
     }
-    channel->settling = false;
+    channel->settling = channel->tell_broken = false;
 }
 
-/* Breaks the running command off for a reset by the guest. */
-static void channel_break_off(IdeChannel *channel)
+/* Breaks the running command off for a reset by the guest. `tell`: an interrupt follows if it was one with
+ * DMA, as on QEMU, where such a command ends before the reset; a host that waits for the bus master alone
+ * sees its end. */
+static void channel_break_off(IdeChannel *channel, bool tell)
 {
+    tell = tell && channel->dma.engaged;
     PciHost *host = channel->pci->host;
     bool was_busy = channel->busy;
 
@@ -103,6 +113,7 @@ static void channel_break_off(IdeChannel *channel)
     cancel_settle(channel);
     channel->settle = (PciFence){.done = settled};
     channel->settling = true;
+    channel->tell_broken = tell;
     host->ops->fence(host, &channel->settle);
 }
 
@@ -210,7 +221,7 @@ static void write_command(IdeChannel *channel, uint8_t code)
             selected(channel)->signature != TASKFILE_PACKET) {
             return;
         }
-        channel_break_off(channel);
+        channel_break_off(channel, false);
     } else if (channel->settling) {
         return;
     }
@@ -286,7 +297,9 @@ uint8_t channel_read_alternate_status(const IdeChannel *channel)
     if (!device) {
         return 0;
     }
-    return channel->control & ATA_CONTROL_SRST || channel->settling ? ATA_STATUS_BSY : device->tf.status;
+    return channel->settling || (channel->control & ATA_CONTROL_SRST && !channel->told_broken)
+               ? ATA_STATUS_BSY
+               : device->tf.status;
 }
 
 uint32_t channel_read(IdeChannel *channel, unsigned reg, unsigned size)
@@ -336,8 +349,10 @@ void channel_write_control(IdeChannel *channel, uint8_t value)
     }
     if (value & ~old & ATA_CONTROL_SRST) {
         trace(ide_software_reset, channel->index);
-        channel_break_off(channel);
         channel_set_intrq(channel, false);
+        channel->told_broken = false;
+        channel_break_off(channel, true);
+        software_reset(channel);
     } else if (old & ~value & ATA_CONTROL_SRST) {
         software_reset(channel);
     }

@@ -59,7 +59,9 @@ struct IdeChannel {
     const IdeChannel *other;
     PciFence settle; /* after a reset: BSY until no write of before can land any more */
     bool settling;
-    Buffer *pio; /* block at the data port */
+    bool tell_broken,
+        told_broken; /* the interrupt of a DMA command that SRST broke off: when settled, done */
+    Buffer *pio;     /* block at the data port */
     size_t pio_at, pio_end;
     bool pio_out;
     Bmdma dma;

@@ -144,6 +144,70 @@ def test_retry(tap, place):
         tap.equal(status & (BSY | DF | ERR | DRQ | DRDY), DRDY, "cont tries it again, with success")
 
 
+def test_native_max(tap, place):
+    disk = place.image("native.img", 64 * MIB)
+    with Machine(place, "-blockdev", "driver=file,node-name=hda,filename=%s" % disk, "-device", "ide-hd,drive=hda,bus=ide.0,unit=0") as m:
+        ide = Ide(m)
+        ide.reg(2, 0)
+        ide.reg(6, 0)
+        ide.reg(7, 0x91)
+        ide.reg(6, 0xa0)
+        ide.reg(7, 0xf8)
+        tap.equal((ide.reg(6) & 15, ide.reg(5) << 8 | ide.reg(4), ide.reg(3)), (15, 129, 63),
+                  "READ NATIVE MAX ADDRESS without the LBA bit: the last cylinder, head and sector, whatever was set by INITIALIZE")
+        ide.reg(6, 0xe0)
+        ide.reg(7, 0xf8)
+        tap.equal(ide.reg(5) << 16 | ide.reg(4) << 8 | ide.reg(3), 64 * MIB // 512 - 1, "with it: the last LBA")
+
+
+def test_trim_reset(tap, place):
+    """SRST while a TRIM is under way: the bus master's end is seen, the device is ready, the next command works."""
+    disk = place.image("trim.img", MIB, bytes([0xee]) * MIB)
+    with Machine(place, "-blockdev", "file,filename=%s,node-name=img" % disk, "-blockdev", "blkdebug,image=img,node-name=dbg,discard=unmap,"
+                 "inject-error.0.event=none,inject-error.0.iotype=discard,inject-error.0.errno=0,inject-error.0.delay-ns=100000000",
+                 "-device", "ide-hd,drive=dbg,bus=ide.0") as m:
+        ide = Ide(m)
+        memory = m.alloc(512)
+        m.write(memory, struct.pack("<QQ", 2 << 48, 8 << 48 | 6) + bytes(496))
+        m.outb(ide.bm + 2, 6)
+        ide.table([(memory, 512)])
+        m.outl(ide.bm + 4, ide.prdt)
+        ide.reg(1, 1)
+        ide.lba(0, 1)
+        ide.reg(7, 6)
+        m.outb(ide.bm, 1)
+        m.outb(ide.alt, 4)
+        m.wait(lambda: None if m.inb(ide.bm + 2) & 5 == 1 else True, "end of the bus master")
+        tap.equal((m.inb(ide.bm + 2), ide.irq_is(True)), (4, True), "SRST while a TRIM is under way: the bus master has ended, with an interrupt")
+        status = ide.reg(7)
+        tap.equal((status & (DRDY | BSY | DRQ | DF | ERR), ide.irq_is(False)), (DRDY, True), "the device is ready")
+        m.outb(ide.alt, 0)
+        status, bm = ide.dma(0xc8, True, [(memory, 512)], lambda: ide.lba(100, 1))
+        tap.equal((status & (BSY | ERR), bm & 7, m.read(memory, 512)), (0, 4, bytes([0xee]) * 512), "the next command works")
+
+
+def test_resume_early(tap, place):
+    """A program need not know that the host's part of a command is another thread's: resume waits for it."""
+    disk = place.image("early.img", 10 * MIB)
+    with Machine(place, "-drive", "file=blkdebug::%s,if=ide,cache=writeback,format=raw" % disk) as m:
+        ide = Ide(m)
+        memory = m.alloc(512)
+        wrong = []
+        for turn in range(20):
+            ide.dma(0xca, False, [(memory, 512)], lambda: ide.lba(turn, 1))
+            m.qmp.hmp('qemu-io ide0-hd0 "break flush_to_os A"')
+            ide.reg(6, 0)
+            ide.reg(7, 0xe7)
+            busy = ide.status() & (BSY | DRDY)
+            m.qmp.hmp('qemu-io ide0-hd0 "resume A"')
+            if busy != BSY | DRDY or ide.wait_clear(BSY) & (DF | ERR | DRQ):
+                wrong.append(turn)
+        tap.equal(wrong, [], "20 times resume straight behind FLUSH CACHE: none stays behind")
+        m.qmp.hmp('qemu-io ide0-hd0 "break flush_to_os B"')
+        m.qmp.hmp('qemu-io ide0-hd0 "resume B"')
+        tap.equal(m.qmp.must("query-status")["running"], True, "resume with nothing under way returns")
+
+
 def read10(lba, count):
     return struct.pack(">BBIBHB", 0x28, 0, lba, 0, count, 0)
 
@@ -184,7 +248,7 @@ def test_geometry(tap, place):
         tap.equal(cmos(0x39), 1 << 2, "CMOS: translation of both")
 
 
-TESTS = (test_identify, test_dma, test_short_table, test_flush, test_retry, test_cdrom, test_geometry)
+TESTS = (test_identify, test_dma, test_short_table, test_flush, test_retry, test_native_max, test_trim_reset, test_resume_early, test_cdrom, test_geometry)
 
 with Tap() as tap, Place() as place:
     for test in TESTS:

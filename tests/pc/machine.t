@@ -198,7 +198,26 @@ def test_log(tap, place):
         tap.ok(done.returncode == 1 and message in done.stderr, "-qtest %s: %s" % (text[:20], message), done)
 
 
-TESTS = (test_choice, test_boot_order, test_connections, test_disconnects, test_log)
+def test_first_questions(tap, place):
+    """What test programs ask a machine without devices before they choose their tests."""
+    with Machine(place, "-machine", "none") as m:
+        tap.equal([t["name"] for t in m.qmp.must("query-machines")], ["pc", "q35", "none"], "query-machines")
+        tap.equal(m.qmp.must("query-target"), {"arch": "x86_64"}, "query-target")
+
+        def types(**args):
+            return {t["name"] for t in m.qmp.must("qom-list-types", **args)}
+        tap.equal(types(implements="ide-device"), {"ide-hd", "ide-cd"}, "qom-list-types of what an IDE bus takes")
+        tap.equal(types() - types(implements="device"), set(), "all of them are devices")
+        tap.equal(types(abstract=True) - types(), {"device", "pci-device", "ide-device"}, "abstract types only when asked for")
+        tap.equal(types(implements="nonsense"), set(), "no type of an unknown kind")
+    with Machine(place, "-nodefaults", "-blockdev", "null-co,node-name=n") as m:
+        cases = ((None, "return"), ("io0", "Cannot find iothread io0"), (5, "Invalid parameter type"))
+        for thread, expected in cases:
+            answer = m.qmp.run("x-blockdev-set-iothread", node_name="n", iothread=thread, force=True)
+            tap.ok(expected in answer or expected in answer.get("error", {}).get("desc", ""), "x-blockdev-set-iothread to %s: %s" % (thread, expected), answer)
+
+
+TESTS = (test_first_questions, test_choice, test_boot_order, test_connections, test_disconnects, test_log)
 
 with Tap() as tap, Place() as place:
     for test in TESTS:

