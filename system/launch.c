@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "system/conceal.h"
 #include "system/lifeline.h"
 #include "system/spawn.h"
 #include "util/cleanup.h"
@@ -40,6 +41,16 @@ bool launch_make_folder(const char *folder, GError **error)
            error_set_errno(error, errno, "Could not make the folder '%s'", folder);
 }
 
+/* A secret goes as key=value: a JSON parser would leave copies of it in the drive process's memory. */
+static char *drive_arg(const PlanArg *arg)
+{
+    g_autoptr(Options) options =
+        !strcmp(arg->name, "--object") && arg->arg ? options_parse(arg->arg, "qom-type", NULL) : NULL;
+
+    return options && !g_strcmp0(options_get(options, "qom-type"), "secret") ? options_to_string(options)
+                                                                             : g_strdup(arg->arg);
+}
+
 /* The drive process's argv; option i of the plan is at ARGS_BEFORE + 2 * i. */
 static char **drive_argv(const Plan *plan, const char *folder, const RouterSetup *router)
 {
@@ -56,7 +67,7 @@ static char **drive_argv(const Plan *plan, const char *folder, const RouterSetup
     for (guint i = 0; i < plan->drive->len; i++) {
         const PlanArg *arg = g_ptr_array_index(plan->drive, i);
         g_ptr_array_add(argv, g_strdup(arg->name));
-        g_ptr_array_add(argv, g_strdup(arg->arg));
+        g_ptr_array_add(argv, drive_arg(arg));
     }
     if (router) {
         router_add_drive_options(router, argv, LIFELINE_FD + 1);
@@ -145,16 +156,18 @@ void launch_become(const char *program, char *const *args, GError **error)
 void launch_engine(const char *program, const Plan *plan, const RouterSetup *router, int fd, GPid pid,
                    GError **error)
 {
-    g_autoptr(GPtrArray) args = g_ptr_array_new();
+    g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
 
     for (char **arg = plan->qemu_argv; *arg; arg++) {
-        g_ptr_array_add(args, *arg);
+        g_ptr_array_add(args, g_strdup(*arg));
     }
     if (router) {
         router_add_engine_options(router, args);
     }
     g_ptr_array_add(args, NULL);
-    launch_become(program, (char **)args->pdata, error);
+    if (conceal_secrets(args, error)) {
+        launch_become(program, (char **)args->pdata, error);
+    }
     if (fd >= 0) {
         close(fd);
         wait_for_end(pid);

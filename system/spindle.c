@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "block/block.h"
 #include "block/probe.h"
+#include "block/secret-object.h"
 #include "monitor/chardev.h"
 #include "system/engine.h"
 #include "system/folder.h"
@@ -149,6 +150,7 @@ int spindle_main(int argc, char **argv)
     if (!plan) {
         return fail(error);
     }
+    secret_object_hide_argv(argc, argv); /* the plan has copies, and starting may take a while */
     log_set_timestamp(plan->timestamp);
     g_autofree char *engine = engine_find(plan->serves, &error);
     if (engine) {

@@ -299,7 +299,9 @@ int spindled_main(int argc, char **argv)
     log_set_program(argv[0]);
     prctl(PR_SET_NAME, "spindled");
     signal(SIGPIPE, SIG_IGN);
-    daemon.options = drive_options_parse(argc, argv, &error);
+    g_auto(GStrv) args = g_strdupv(argv);
+    secret_object_hide_argv(argc, argv); /* starting may take a while */
+    daemon.options = drive_options_parse(argc, args, &error);
     if (!daemon.options) {
         log_gerror(error, NULL);
         return 1;
@@ -314,8 +316,8 @@ int spindled_main(int argc, char **argv)
     daemon.loop = g_main_loop_new(NULL, false);
     daemon.machine = machine_new(on_quit_command, &daemon);
     bool ok = build_machine(&daemon) && open_up(&daemon);
+    secret_object_hide_argv(argc, args);
     if (ok) {
-        secret_object_hide_argv(argc, argv);
         run(&daemon);
     }
     clean_up(&daemon);

@@ -6,6 +6,7 @@
 #include "util/error.h"
 #include "util/json.h"
 #include "util/options-int.h"
+#include "util/secret.h"
 
 #define KEY_MAX      1024
 #define FRAGMENT_MAX 127 /* bytes between two dots, QEMU's own limit */
@@ -21,11 +22,20 @@ struct Options {
     GHashTable *index; /* key -> Item */
 };
 
+/* Any value may be a passphrase: none is left behind in freed memory. */
+static void value_free(char *value)
+{
+    if (value) {
+        secret_wipe(value, strlen(value));
+        g_free(value);
+    }
+}
+
 static void item_free(gpointer opaque)
 {
     Item *item = opaque;
     g_free(item->key);
-    g_free(item->value);
+    value_free(item->value);
     g_free(item);
 }
 
@@ -63,7 +73,7 @@ void options_set(Options *options, const char *key, const char *value)
         g_ptr_array_add(options->items, item);
         g_hash_table_insert(options->index, item->key, item);
     }
-    g_free(item->value);
+    value_free(item->value);
     item->value = copy;
 }
 
@@ -193,14 +203,16 @@ bool options_check_key(const char *key, GError **error)
 /* The text up to the next single comma, `,,` taken for one; *at moves past that comma. */
 static char *parse_until_comma(const char **at)
 {
-    GString *text = g_string_new(NULL);
     const char *p = *at;
+    size_t length = 0;
+    char *text = g_malloc(strlen(p) + 1); /* never moved, which would leave a copy */
     for (; *p && (*p != ',' || p[1] == ','); p++) {
-        g_string_append_c(text, *p);
+        text[length++] = *p;
         p += *p == ',';
     }
+    text[length] = '\0';
     *at = *p ? p + 1 : p;
-    return g_string_free(text, FALSE);
+    return text;
 }
 
 /* One `key=value`, `key` or (with implied_key) `value`; *at moves to the next item. */
@@ -210,12 +222,13 @@ static bool parse_item(Options *options, const char **at, const char *implied_ke
     if ((*at)[n] == '=') {
         g_autofree char *key = g_strndup(*at, n);
         *at += n + 1;
-        g_autofree char *value = parse_until_comma(at);
-        if (!options_check_key(key, error)) {
-            return false;
+        char *value = parse_until_comma(at);
+        bool ok = options_check_key(key, error);
+        if (ok) {
+            options_set(options, key, value);
         }
-        options_set(options, key, value);
-        return true;
+        value_free(value);
+        return ok;
     }
     g_autofree char *word = parse_until_comma(at);
     if (implied_key) {

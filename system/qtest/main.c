@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 #include "block/block.h"
+#include "block/secret-object.h"
 #include "system/pidfile.h"
 #include "system/qtest/options.h"
 #include "util/log.h"
@@ -55,6 +56,7 @@ int qtest_main(int argc, char **argv)
 
     QtestMachine *machine = qtest_options_build((const char *const *)argv + 1, &settings, &error);
     bool ok = machine != NULL;
+    secret_object_hide_argv(argc, argv);
     if (ok) {
         machine->status = settings.paused ? "prelaunch" : "running";
         ok = run(machine, &settings, &pidfile, &error);
