@@ -24,7 +24,7 @@
 #include "util/log.h"
 #include "util/trace.h"
 
-#define DRIVE_TIMEOUT_MS 50   /* for a drive of the host that hangs, at the end */
+#define DRIVE_TIMEOUT_MS 30   /* for a drive of the host that hangs, at the end */
 #define CLOSE_TIMEOUT_MS 3000 /* for other nodes whose source hangs */
 #define MACHINE_TIMEOUT  10   /* seconds that the emulator has to end when it is asked to */
 

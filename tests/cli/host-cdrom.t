@@ -23,9 +23,9 @@ SIZE = READS * SECTORS * 2048
 class Client:
     """cd-client on the socket: the guest."""
 
-    def __init__(self, place, socket):
+    def __init__(self, place, socket, errors=None):
         self.process = subprocess.Popen([os.path.join(ROOT, "build", "tests", "lib", "cd-client"), socket, "0"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
                                         env=place.environment())
 
     def wait(self, word):
@@ -34,9 +34,12 @@ class Client:
                 return line.split()[2:]
         raise RuntimeError("the client ended before it said '%s'" % word)
 
-    def do(self, command):
+    def send(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
+
+    def do(self, command):
+        self.send(command)
         return self.wait(command.split()[0])
 
 
@@ -95,6 +98,46 @@ def counted(tap, place, drive):
     tap.equal(place.leftovers(), [], "nothing is left")
 
 
+def hanging(tap, place, drive):
+    """A command of the guest's hangs in the drive: the process ends when it is told to, all the same."""
+    socket = os.path.join(place.tmp, "cd")
+    drive.set(format_us=20 * 1000000)
+    server = place.start("spindled", *options(drive.path, place), env=drive.environment())
+    place.wait_for(lambda: os.path.exists(socket), "socket")
+    client = Client(place, socket, subprocess.DEVNULL)  # it will lose its drive
+    client.wait("capacity")
+    client.send("cdb 252 23000000000000fc000000")
+    time.sleep(0.3)  # there is nothing to be seen of a command that hangs
+    began = time.monotonic()
+    server.terminate()
+    status = server.wait(10)
+    ms = (time.monotonic() - began) * 1000
+    tap.note("the end of a process in whose drive a command hangs: %.0f ms" % ms)
+    tap.equal(status, 0, "a process in whose drive a command hangs ends")
+    tap.ok(ms < 1000, "at once", "%.0f ms" % ms)
+    client.process.kill()
+    client.process.wait()
+    drive.set(format_us=0)
+    tap.equal(place.leftovers(), [], "nothing is left of it")
+
+
+def refused(tap, place, drive):
+    """What may be said of passed commands."""
+    start = ["--blockdev", "driver=file,node-name=disc,read-only=on,filename=" + drive.disc, "--vfio-user", place.tmp + "/cd"]
+    status, _, err = place.run("spindled", *start, "--device", "ide-cd,drive=disc,passthrough=all")
+    tap.equal((status, err), (1, "spindled: --device ide-cd,drive=disc,passthrough=all: Parameter 'passthrough' does not "
+                                 "accept value 'all'\n"), "a policy that there is not")
+    status, _, err = place.run("spindled", *start, "--device", "ide-hd,drive=disc,passthrough=safe")
+    tap.equal((status, err), (1, "spindled: --device ide-hd,drive=disc,passthrough=safe: Property 'ide-hd.passthrough' not found\n"),
+              "a disk passes no commands")
+    server = place.start("spindled", *start, "--device", "ide-cd,drive=disc,passthrough=burn")
+    place.wait_for(lambda: os.path.exists(place.tmp + "/cd"), "socket")
+    server.terminate()
+    err = server.communicate(timeout=10)[1]
+    tap.equal(err, "spindled: warning: passthrough=burn has no effect: 'disc' is no CD/DVD drive of the host\n",
+              "burning needs a drive")
+
+
 def main():
     with Tap() as tap, Place() as place:
         if os.geteuid() != 0:
@@ -104,6 +147,8 @@ def main():
             traced(tap, place, drive, "", "buffered")
             traced(tap, place, drive, ",cache.direct=on", "direct")
             counted(tap, place, drive)
+            hanging(tap, place, drive)
+            refused(tap, place, drive)
 
 
 main()

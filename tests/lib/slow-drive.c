@@ -8,7 +8,8 @@
  *
  * The drive: a transfer takes its bytes at `rate`. With `ahead` 0 the disc only turns for a request, one at a
  * time; else the drive goes on by itself up to so many bytes behind the last request and has them at hand. A
- * seek ends that. CDROM_DRIVE_STATUS and its like take `status_us`. What the program asked is counted.
+ * seek ends that. CDROM_DRIVE_STATUS and its like take `status_us`. What the program asked is counted. With
+ * `format_us` it takes MMC commands: READ FORMAT CAPACITIES needs so long.
  *
  * Any thread; the state is guarded by `lock`, which is robust against nothing: no thread dies while it is
  * held.
@@ -20,6 +21,7 @@
 #include <linux/cdrom.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <scsi/sg.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +38,7 @@
 /* Written by the controller, as 64-bit words in this order (tests/lib/slow_drive.py). */
 typedef struct Shared {
     int64_t rate, ahead, status_us;                          /* bytes/s, bytes, microseconds */
+    int64_t format_us;                                       /* see send_packet(); 0: no commands by SG_IO */
     int64_t status, ioctls, seeks, stats, reads, now, bytes; /* counts: status commands, other ioctls, … */
 } Shared;
 
@@ -240,6 +243,26 @@ static int slow_status(int result)
     return result;
 }
 
+/* INQUIRY, the slow command, and no other. */
+static int send_packet(struct sg_io_hdr *io)
+{
+    static const uint8_t inquiry[36] = {5, 0x80}, refusal[18] = {0x70, 0, 5, [7] = 10, [12] = 0x20};
+    const uint8_t opcode = io->cmdp[0];
+    io->status = io->host_status = io->driver_status = io->sb_len_wr = 0;
+    io->resid = 0;
+    if (opcode == 0x12 && io->dxfer_len >= sizeof inquiry) {
+        memcpy(io->dxferp, inquiry, sizeof inquiry);
+    } else if (opcode == 0x23) {
+        wait_until(now() + (double)shared->format_us / 1e6);
+    } else {
+        memcpy(io->sbp, refusal, sizeof refusal);
+        io->sb_len_wr = sizeof refusal;
+        io->status = 2;
+        io->resid = (int)io->dxfer_len;
+    }
+    return 0;
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
     va_list args;
@@ -259,6 +282,9 @@ int ioctl(int fd, unsigned long request, ...)
         return slow_status(CDS_DATA_1);
     }
     count(&shared->ioctls, 1);
+    if (request == SG_IO && shared->format_us > 0) {
+        return send_packet(arg);
+    }
     switch (request) {
     case CDROM_GET_CAPABILITY:
         return CDC_CLOSE_TRAY | CDC_OPEN_TRAY | CDC_LOCK | CDC_MEDIA_CHANGED | CDC_DRIVE_STATUS | CDC_DVD;

@@ -7,8 +7,8 @@ import subprocess
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 LIBRARY = os.path.join(HERE, "..", "..", "build", "tests", "lib", "libslow-drive.so")
-FIELDS = ("rate", "ahead", "status_us", "status", "ioctls", "seeks", "stats", "reads", "now", "bytes")
-COUNTS = FIELDS[3:]
+FIELDS = ("rate", "ahead", "status_us", "format_us", "status", "ioctls", "seeks", "stats", "reads", "now", "bytes")
+COUNTS = FIELDS[4:]
 
 
 class SlowDrive:

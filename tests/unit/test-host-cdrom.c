@@ -5,12 +5,16 @@
  * the new disc. The times from the change to the node's event are printed. Needs root.
  */
 #include "block/host-cdrom-device.h"
+#include "block/packet.h"
 #include "tests/lib/loop-device.h"
 #include "tests/lib/mmc-guest.h"
 #include "tests/unit/block-test.h"
 #include "util/bytes.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define SECTORS 300
@@ -282,7 +286,69 @@ static void test_refusals(void)
     assert_refused("driver=host_cdrom,filename=%s,tray=maybe", "Parameter 'tray' expects 'on' or 'off'",
                    path);
     g_assert_false(cdrom_device_probe(path));
+    assert_refused("driver=host_cdrom,filename=%s",
+                   "'host_cdrom' driver requires '%s' to be a CD-ROM drive or a block device", "/dev/null");
+    if (geteuid() == 0) { /* nobody: neither by the folder nor by the file */
+        g_assert_cmpint(seteuid(65534), ==, 0);
+        assert_refused("driver=host_cdrom,filename=%s", "Could not open '%s': Permission denied", path);
+        g_assert_cmpint(seteuid(0), ==, 0);
+    }
     remove_file(path);
+}
+
+/* Nodes of drives that are not there, or are somebody else's. */
+static void test_devices(void)
+{
+    Rig rig;
+    g_autoptr(GError) error = NULL;
+    if (!rig_new(&rig, true, "")) {
+        return;
+    }
+    g_autofree char *unused = g_strdup_printf("%s/unused", rig.loop->folder);
+    g_assert_cmpint(mknod(unused, S_IFBLK | 0600, makedev(11, 200)), ==, 0);
+    assert_refused("driver=host_cdrom,filename=%s", "Could not open '%s': No such device or address", unused);
+    g_assert_cmpint(unlink(unused), ==, 0);
+    /* who may read it need not be who may write it */
+    g_assert_true(block_packet_check_write(rig.guest.node, &error));
+    g_assert_cmpint(seteuid(65534), ==, 0);
+    g_assert_false(block_packet_check_write(rig.guest.node, &error));
+    g_assert_cmpint(seteuid(0), ==, 0);
+    g_autofree char *text =
+        g_strdup_printf("Could not open '%s' for writing: Permission denied", rig.loop->path);
+    g_assert_cmpstr(error->message, ==, text);
+    rig_free(&rig);
+}
+
+/* Under the name of a link, as /dev/cdrom is, and with somebody who has it for himself (O_EXCL). */
+static void test_link(void)
+{
+    Rig rig;
+    const char *why;
+    memset(&rig, 0, sizeof rig);
+    rig.loop = loop_device_new(&why);
+    if (!rig.loop) {
+        g_test_skip("needs root and loop devices");
+        return;
+    }
+    rig.a = loop_device_make_medium(rig.loop, "a", BYTES);
+    rig.b = loop_device_make_medium(rig.loop, "b", BYTES);
+    g_assert_cmpint(loop_device_insert(rig.loop, rig.a), ==, 0);
+    g_autofree char *link = g_strdup_printf("%s/cdrom", rig.loop->folder);
+    g_assert_cmpint(symlink("drive", link), ==, 0);
+    const int fd = open(rig.loop->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    g_autofree char *options = g_strdup_printf("host_cdrom,filename=%s,read-only=on", link);
+    mmc_guest_setup(&rig.guest, options);
+    block_listen(rig.guest.node, on_event, &rig);
+    assert_reads(&rig, "a");
+    rest(50);
+    const gint64 since = g_get_monotonic_time();
+    g_assert_cmpint(loop_device_change(rig.loop, rig.b), ==, 0);
+    wait_event(&rig, BLOCK_EVENT_MEDIUM, since, "change under a link");
+    assert_new_disc(&rig, "b", SECTORS);
+    close(fd);
+    g_assert_cmpint(unlink(link), ==, 0);
+    rig_free(&rig);
 }
 
 int main(int argc, char **argv)
@@ -296,5 +362,7 @@ int main(int argc, char **argv)
     g_test_add_func("/host-cdrom/short-lives", test_short_lives);
     g_test_add_func("/host-cdrom/read-error", test_read_error);
     g_test_add_func("/host-cdrom/refusals", test_refusals);
+    g_test_add_func("/host-cdrom/devices", test_devices);
+    g_test_add_func("/host-cdrom/link", test_link);
     return g_test_run();
 }
