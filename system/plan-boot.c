@@ -173,31 +173,43 @@ static void order_seabios(PlanDraft *draft)
     append_boot(draft, letters, kept);
 }
 
-/* UEFI: one bootindex a controller, so further drives that have one get a controller of their own. */
+static void move_to_own_controller(PlanDraft *draft, PlanController *controller, int port)
+{
+    PlanController *own = g_new0(PlanController, 1);
+    PlanDrive *drive = controller->ports[port];
+
+    own->user_id = g_strdup_printf("boot%d", drive->bootindex);
+    own->model = controller->model;
+    own->units = controller->units;
+    own->bootindex = drive->bootindex;
+    own->ports[0] = drive;
+    controller->ports[port] = NULL;
+    g_ptr_array_add(draft->controllers, own);
+    plan_note(draft, "%s: a controller of its own, for its place in the boot order", drive->origin);
+}
+
+/* UEFI tries all drives of the controller that has a bootindex, in an order of its own. So a drive that has
+ * one goes to a controller of its own; the first of them can stay where only such drives are. */
 static void order_uefi(PlanDraft *draft)
 {
     guint n = draft->controllers->len; /* without those that come to be here */
 
     for (guint i = 0; i < n; i++) {
         PlanController *controller = g_ptr_array_index(draft->controllers, i);
+        bool others = false;
+        for (int port = 0; port < PLAN_PORTS; port++) {
+            others |= controller->ports[port] && controller->ports[port]->bootindex < 0;
+        }
         for (int port = 0; port < PLAN_PORTS; port++) {
             PlanDrive *drive = controller->ports[port];
             if (!drive || drive->bootindex < 0) {
                 continue;
             }
-            if (controller->bootindex < 0) {
+            if (others || controller->bootindex >= 0) {
+                move_to_own_controller(draft, controller, port);
+            } else {
                 controller->bootindex = drive->bootindex;
-                continue;
             }
-            controller->ports[port] = NULL;
-            PlanController *own = g_new0(PlanController, 1);
-            own->user_id = g_strdup_printf("boot%d", drive->bootindex);
-            own->model = controller->model;
-            own->units = controller->units;
-            own->bootindex = drive->bootindex;
-            own->ports[0] = drive;
-            g_ptr_array_add(draft->controllers, own);
-            plan_note(draft, "%s: a controller of its own, for its place in the boot order", drive->origin);
         }
     }
 }
