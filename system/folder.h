@@ -9,4 +9,10 @@
 /* Removes it with the sockets in it; anything else in it stays, and the folder then too. */
 void folder_remove(const char *path);
 
+/* What a machine whose processes were killed left in `place`: folders of this user's named FOLDER_PREFIX and
+ * the id of a process that is gone, in which no socket takes connections. */
+void folder_remove_stale(const char *place);
+
+#define FOLDER_PREFIX "spindle-"
+
 #endif

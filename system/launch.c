@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "system/conceal.h"
+#include "system/folder.h"
 #include "system/lifeline.h"
 #include "system/spawn.h"
 #include "util/cleanup.h"
@@ -22,7 +23,7 @@ char *launch_choose_folder(GError **error)
 
     for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
         if (places[i] && places[i][0] == '/' && access(places[i], W_OK | X_OK) == 0) {
-            g_autofree char *name = g_strdup_printf("spindle-%ld-%08x", (long)getpid(), g_random_int());
+            g_autofree char *name = g_strdup_printf(FOLDER_PREFIX "%ld-%08x", (long)getpid(), g_random_int());
             g_autofree char *path = g_build_filename(places[i], name, NULL);
             if (strlen(path) <= FOLDER_MAX) {
                 return g_steal_pointer(&path);
@@ -37,6 +38,9 @@ char *launch_choose_folder(GError **error)
 
 bool launch_make_folder(const char *folder, GError **error)
 {
+    g_autofree char *place = g_path_get_dirname(folder);
+
+    folder_remove_stale(place);
     return mkdir(folder, 0700) == 0 ||
            error_set_errno(error, errno, "Could not make the folder '%s'", folder);
 }

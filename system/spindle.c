@@ -14,6 +14,7 @@
 #include "block/probe.h"
 #include "block/secret-object.h"
 #include "monitor/chardev.h"
+#include "system/descriptors.h"
 #include "system/engine.h"
 #include "system/folder.h"
 #include "system/launch.h"
@@ -138,6 +139,9 @@ int spindle_main(int argc, char **argv)
     g_autofree char *reason = NULL;
 
     log_set_program(argv[0]);
+    if (!descriptors_ensure(&error)) {
+        return fail(error);
+    }
     QtestChoice choice = qtest_choose((const char *const *)argv + 1, &reason);
     if (choice != QTEST_NOT) {
         return run_qtest(argc, argv, choice, reason);

@@ -14,6 +14,8 @@
 #include "block/block.h"
 #include "block/secret-object.h"
 #include "system/daemon.h"
+#include "system/descriptors.h"
+#include "system/device-help.h"
 #include "system/drive-options.h"
 #include "system/lifeline.h"
 #include "system/machine.h"
@@ -101,6 +103,14 @@ static bool read_switch(Daemon *daemon, const DriveOption *option, GError **erro
         return log_set_file(option->arg, error);
     case DRIVE_OPTION_SANDBOX:
         return sandbox_parse(option->arg, &daemon->sandbox, error);
+    case DRIVE_OPTION_DEVICE:
+        if (device_help_wanted(option->arg)) {
+            if (!device_help_print(option->arg, error)) {
+                return false;
+            }
+            exit(0);
+        }
+        return true;
     case DRIVE_OPTION_LIFELINE:
         daemon->lifeline = lifeline_new(option->arg, error);
         return daemon->lifeline != NULL;
@@ -301,7 +311,7 @@ int spindled_main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     g_auto(GStrv) args = g_strdupv(argv);
     secret_object_hide_argv(argc, argv); /* starting may take a while */
-    daemon.options = drive_options_parse(argc, args, &error);
+    daemon.options = descriptors_ensure(&error) ? drive_options_parse(argc, args, &error) : NULL;
     if (!daemon.options) {
         log_gerror(error, NULL);
         return 1;

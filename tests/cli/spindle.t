@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -75,6 +76,49 @@ def check_processes(tap, place):
         process.wait()
     left = place.leftovers()
     tap.ok(not left, "it ends with QEMU", *left)
+
+
+def check_killed(tap, place):
+    """What nobody was left to remove, the next start removes; and nothing of a machine that lives."""
+    env = {"SPINDLE_QEMU": stand_in(place)}
+    living = place.start("spindle", "-cdrom", "a.iso", env=env)
+    report(living)
+    kept = os.listdir(place.tmp)
+    killed = place.start("spindle", "-cdrom", "a.iso", env=env)
+    report(killed)
+    for pid in [p for p in drives(place) if "spindle-%d-" % killed.pid in place.processes()[p]] + [killed.pid]:
+        os.kill(pid, signal.SIGKILL)
+    killed.wait()
+    # Of a machine whose process id is another's, but whose sockets are in use.
+    foreign = os.path.join(place.tmp, "spindle-%d-00000000" % killed.pid)
+    os.mkdir(foreign)
+    with socket.socket(socket.AF_UNIX) as used:
+        used.bind(foreign + "/ide.sock")
+        used.listen(1)
+        tap.equal(len(os.listdir(place.tmp)), 3, "a drive process that was killed leaves its folder")
+        following = place.start("spindle", "-cdrom", "a.iso", env=env)
+        report(following)
+        names = set(os.listdir(place.tmp)) - {os.path.basename(foreign)}
+        tap.equal(len([n for n in names if n.startswith("spindle-%d-" % killed.pid)]), 0, "the next start removes it")
+        tap.ok(set(kept) <= names, "and not the folder of a machine that lives", names)
+        tap.ok(os.path.exists(foreign + "/ide.sock"), "nor one whose sockets are in use")
+    os.unlink(foreign + "/ide.sock")
+    os.rmdir(foreign)
+    for process in (living, following):
+        process.kill()
+        process.wait()
+    tap.equal(place.leftovers(), [], "and they go with their machines")
+
+
+def check_descriptors(tap, place):
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+    for program in ("spindle", "spindled"):
+        status, out, err = place.run(program, "--device", "ide-cd", preexec_fn=few)
+        tap.ok(status == 1 and not out and err.startswith(program + ": Too few file descriptors"),
+               program + ": says that it may open too few files", status, err)
+    soft = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, 4096))
+    got = place.run("spindle", "-cdrom", "nofile.iso", preexec_fn=soft)
+    tap.ok(got[0] == 1 and "nofile.iso" in got[2], "a soft limit is raised", got)
 
 
 def check_daemonize(tap, place):
@@ -158,6 +202,8 @@ with Tap() as tap, Place() as place:
     place.write("image.qcow2", b"QFI\xfb" + bytes(65536))
     check_untouched(tap, place)
     check_processes(tap, place)
+    check_killed(tap, place)
+    check_descriptors(tap, place)
     check_daemonize(tap, place)
     check_engine_fails(tap, place)
     check_installed(tap, place)

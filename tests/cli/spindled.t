@@ -8,7 +8,7 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
-from program import ROOT, Place
+from program import ROOT, Place, engine
 from tap import Tap
 
 
@@ -29,6 +29,21 @@ def check_help(tap, place):
     status, text, err = place.run("spindled", "--version")
     tap.ok(status == 0 and re.fullmatch(r"spindled version [\d.]+\n", text), "--version", text, err)
     tap.equal(place.run("spindled", "-h")[1], place.run("spindled", "--help")[1], "-h is --help")
+
+
+def check_device_help(tap, place):
+    status, text, err = place.run("spindled", "--device", "help")
+    tap.equal((status, re.findall(r'^name "([\w-]+)", bus IDE', text, re.M), err), (0, ["ide-cd", "ide-hd"], ""), "--device help")
+    more = {"ide-cd": {("bus", "str"), ("passthrough", "str")}, "ide-hd": {("bus", "str")}}
+    for driver in ("ide-cd", "ide-hd"):
+        status, text, err = place.run("spindled", "--device", driver + ",help")
+        reference = place.run(engine(), "-machine", "none", "-device", driver + ",help")[1]
+        ours, theirs = (re.findall(r"^  ([\w-]+)=<(\w+)>(?:.*\(default: (.*)\))?", t, re.M) for t in (text, reference))
+        extra = {(name, kind) for name, kind, _ in set(ours) - set(theirs)}
+        tap.ok(status == 0 and len(theirs) > 15 and set(theirs) <= set(ours) and extra == more[driver],
+               "--device %s,help: QEMU's properties with their defaults, and Spindle's own" % driver, text, reference)
+    status, text, err = place.run("spindled", "--device", "scsi-cd,help")
+    tap.equal((status, text, "'scsi-cd' is not a valid device model name" in err), (1, "", True), "--device scsi-cd,help: refused")
 
 
 def connects(path):
@@ -206,6 +221,7 @@ def check_trace(tap, place):
 with Tap() as tap, Place() as place:
     place.write("a.iso", bytes(1 << 20))
     check_help(tap, place)
+    check_device_help(tap, place)
     check_end(tap, place, signal.SIGTERM)
     check_end(tap, place, signal.SIGINT)
     check_daemon(tap, place)
