@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "block/block.h"
 #include "hw/block/mmc.h"
+#include "hw/ide/ata-disk.h"
 #include "hw/ide/atapi.h"
 #include "util/bytes.h"
 
@@ -70,7 +71,7 @@ static void client_start(VfuCd *cd, VfuClientRam kind)
     vfu_client_enable_irq(client, VFU_IRQ_MSI);
     vfu_cd_write(cd, VFU_CD_GHC, 0x80000002);
     vfu_cd_port_up(cd);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3 && !cd->disk; i++) {
         vfu_cd_command(cd, test_unit_ready, 0);
     }
 }
@@ -87,27 +88,61 @@ void vfu_cd_port_up(VfuCd *cd)
     vfu_cd_write(cd, VFU_CD_PX_CMD, vfu_cd_read(cd, VFU_CD_PX_CMD) | PX_START);
 }
 
-VfuCd *vfu_cd_new(VfuDmaMode mode, VfuClientRam kind, uint64_t bytes)
+static VfuCd *cd_new(void)
 {
     g_autoptr(GError) error = NULL;
     VfuCd *cd = g_new0(VfuCd, 1);
-    MmcDriveConfig config = {.id = "cd0", .serial = "CD0001"};
-    IdeIdentity identity = {0};
 
     cd->folder = g_dir_make_tmp("vfu-cd-XXXXXX", &error);
     g_assert_no_error(error);
     cd->path = g_build_filename(cd->folder, "sock", NULL);
+    return cd;
+}
+
+/* The controller with cd->device at its first port, its server and a client. */
+static void connect_all(VfuCd *cd, VfuDmaMode mode, VfuClientRam kind)
+{
+    g_autoptr(GError) error = NULL;
+
+    cd->ahci = ahci_new(6);
+    g_assert_true(ahci_attach(cd->ahci, 0, cd->device));
+    cd->server = vfu_server_new(ahci_pci(cd->ahci), cd->path, mode, &error);
+    g_assert_no_error(error);
+    client_start(cd, kind);
+}
+
+VfuCd *vfu_cd_new(VfuDmaMode mode, VfuClientRam kind, uint64_t bytes)
+{
+    VfuCd *cd = cd_new();
+    MmcDriveConfig config = {.id = "cd0", .serial = "CD0001"};
+    IdeIdentity identity = {0};
+
     cd->drive = mmc_drive_new(&config);
     if (bytes) {
         disc_make(cd, bytes);
         disc_insert(cd);
     }
     cd->device = atapi_new(cd->drive, &identity);
-    cd->ahci = ahci_new(6);
-    g_assert_true(ahci_attach(cd->ahci, 0, cd->device));
-    cd->server = vfu_server_new(ahci_pci(cd->ahci), cd->path, mode, &error);
+    connect_all(cd, mode, kind);
+    return cd;
+}
+
+VfuCd *vfu_cd_new_disk(VfuDmaMode mode, VfuClientRam kind, const char *options)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Options) parsed = options_parse(options, "driver", &error);
+    VfuCd *cd = cd_new();
+    HardDiskConfig config = {.id = "hd0", .write_back = true};
+    AtaDiskConfig ata = {0};
+
     g_assert_no_error(error);
-    client_start(cd, kind);
+    config.node = cd->node = block_open(parsed, &error);
+    g_assert_no_error(error);
+    cd->disk = hard_disk_new(&config, &error);
+    g_assert_no_error(error);
+    cd->device = ata_disk_new(cd->disk, &ata, &error);
+    g_assert_no_error(error);
+    connect_all(cd, mode, kind);
     return cd;
 }
 
@@ -143,6 +178,8 @@ void vfu_cd_free(VfuCd *cd)
     while (g_main_context_iteration(NULL, FALSE)) {
     }
     mmc_drive_free(cd->drive);
+    hard_disk_free(cd->disk);
+    block_unref(cd->node);
     if (cd->disc) {
         g_unlink(cd->disc);
     }

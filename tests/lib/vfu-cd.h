@@ -42,6 +42,8 @@ typedef struct VfuCd VfuCd;
 struct VfuCd {
     char *folder, *path, *disc; /* `disc` NULL: an empty drive */
     struct MmcDrive *drive;
+    struct HardDisk *disk; /* in the drive's place */
+    struct BlockNode *node;
     struct IdeDevice *device;
     AhciController *ahci;
     VfuServer *server;
@@ -51,6 +53,8 @@ struct VfuCd {
 /* A disc of `bytes` bytes; 0: none. The client has negotiated, mapped memory of `kind`, programmed the
  * function and started the port; the power-on attention is taken. */
 VfuCd *vfu_cd_new(VfuDmaMode mode, VfuClientRam kind, uint64_t bytes);
+/* A hard disk, not a CD drive, on the node that `options` name; `node` is there for looking at it. */
+VfuCd *vfu_cd_new_disk(VfuDmaMode mode, VfuClientRam kind, const char *options);
 void vfu_cd_free(VfuCd *cd);
 /* The same for a controller that another process serves at `path`: only the client. */
 VfuCd *vfu_cd_attach(const char *path);

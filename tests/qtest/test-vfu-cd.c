@@ -466,17 +466,17 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add("identify", test_identify);
-    add("read-scattered", test_read_scattered);
+    add("61f52e06f0-read-scattered", test_read_scattered);
     add("read-all", test_read_all);
-    add("pio", test_pio);
+    add("9ef2e93f9b-pio", test_pio);
     add("interrupts", test_interrupts);
     add("many-slots", test_many_slots);
-    add("beyond-the-disc", test_beyond_the_disc);
-    add("short-lists", test_short_lists);
-    add("addresses-that-are-no-memory", test_addresses_that_are_no_memory);
-    add("every-ata-command", test_every_ata_command);
-    add("every-packet", test_every_packet);
-    add("reset-in-flight", test_reset_in_flight);
+    add("CVE-2020-29443-beyond-the-disc", test_beyond_the_disc);
+    add("CVE-2014-9718-CVE-2019-20175-short-lists", test_short_lists);
+    add("GL62-GL2778-LP1884693-addresses-that-are-no-memory", test_addresses_that_are_no_memory);
+    add("CVE-2015-6855-every-ata-command", test_every_ata_command);
+    add("CVE-2015-5154-CVE-2015-5158-every-packet", test_every_packet);
+    add("CVE-2023-5088-CVE-2019-12067-reset-in-flight", test_reset_in_flight);
     add("taken-away-in-flight", test_taken_away_in_flight);
     add("client-dies-in-flight", test_client_dies_in_flight);
     add("every-register", test_every_register);
