@@ -12,18 +12,10 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(HERE, "lib"), os.path.join(HERE, "..", "remote", "lib")]
 from faultserver import FaultServer
-from guest import Guest, maker
+from guest import KERNEL_ERRORS, PROMPT, Guest, maker
 from tap import Tap
 
-PROMPT = r"root@spindle:[^#\n]*# "
 AWAY = 4
-
-
-def ask(guest, command, timeout=120):
-    guest.type("echo 'BEG''IN'; %s; echo 'END''OF'\n" % command)
-    text = guest.wait_serial(r"(?s)BEGIN\r?\n.*ENDOF\r?\n", timeout)
-    guest.wait_serial(PROMPT, 20)
-    return re.search(r"(?s)BEGIN\r?\n(.*)ENDOF\r?\n", text).group(1).replace("\r", "").strip()
 
 
 def restart_after(server, requests):
@@ -49,10 +41,10 @@ def boots(tap, content, digest, firmware):
         tap.ok("Live CD found in /dev/sr0" in text and not restart.is_alive(),
                firmware + ": boots from the URL, with the server away for %d s" % AWAY, text)
         restart = restart_after(server, len(server.requests) + 3)
-        tap.equal(ask(guest, "sha256sum </dev/sr0 | cut -c1-64", 240), digest, firmware + ": sha256 of /dev/sr0, the same")
+        tap.equal(guest.ask("sha256sum </dev/sr0 | cut -c1-64", 240), digest, firmware + ": sha256 of /dev/sr0, the same")
         restart.join(1)
         tap.ok(not restart.is_alive(), firmware + ": it was away again meanwhile")
-        errors = ask(guest, "dmesg | grep -E 'ata[0-9].*(exception|error|failed|reset)|I/O error|SQUASHFS error'; true")
+        errors = guest.ask(KERNEL_ERRORS)
         tap.ok(not errors, firmware + ": no error in the kernel's log", errors)
         fetched = server.sent / len(content)
         tap.ok(fetched < 2.2, firmware + ": all of it fetched twice at most", "%.2f times" % fetched)

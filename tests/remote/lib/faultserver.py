@@ -17,6 +17,8 @@
     delay                seconds before the answer;  pace: bytes a second
     endless_header       header lines for ever
     hang                 no answer at all
+
+`link` is what all connections together may send in a second; None: no limit.
 """
 
 import gzip
@@ -48,7 +50,8 @@ class Request:
 
 
 class FaultServer:
-    def __init__(self, content, act=None, etag='"v1"', modified="Mon, 01 Jan 2024 00:00:00 GMT", tls=None, port=0):
+    def __init__(self, content, act=None, etag='"v1"', modified="Mon, 01 Jan 2024 00:00:00 GMT", tls=None, port=0,
+                 link=None):
         self.content, self.etag, self.modified, self.tls = content, etag, modified, tls
         self.act = act or (lambda number, request: {})
         self.requests = []
@@ -58,6 +61,11 @@ class FaultServer:
         self.open_sockets = set()
         self.listener = None
         self.port = port
+        self.link = link
+        self.link_free = 0.0
+        self.answering = 0
+        self.cut = 0
+        self.news = threading.Condition()
         self.start()
 
     def start(self):
@@ -70,8 +78,9 @@ class FaultServer:
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
     def stop(self):
-        """As when the server dies: every connection ends."""
+        """As when the server dies: every connection ends. `cut` is how many answers were under way."""
         self.running = False
+        self.cut = self.answering
         with self.lock:
             sockets, self.open_sockets = self.open_sockets, set()
         self.listener.shutdown(socket.SHUT_RDWR)
@@ -82,6 +91,11 @@ class FaultServer:
             except OSError:
                 pass
             s.close()
+
+    def wait_answering(self, timeout):
+        """Waits for an answer to be under way; False: there was none."""
+        with self.news:
+            return self.news.wait_for(lambda: self.answering > 0, timeout)
 
     def url(self, path="/disc.iso"):
         return "%s://localhost:%d%s" % ("https" if self.tls else "http", self.port, path)
@@ -130,6 +144,15 @@ class FaultServer:
         end = time.monotonic() + seconds
         while self.running and time.monotonic() < end:
             time.sleep(0.02)
+
+    def _wait_for_link(self, size):
+        """Takes its turn on the link."""
+        with self.lock:
+            if not self.link:
+                return
+            turn = max(self.link_free, time.monotonic())
+            self.link_free = turn + size / self.link
+        self._sleep(turn - time.monotonic())
 
     def _answer(self, peer, raw, request, act):
         """True: the connection goes on."""
@@ -184,7 +207,14 @@ class FaultServer:
         self._head(peer, 206 if span else 200, headers)
         if request.method == "HEAD":
             return True
-        return self._body(peer, raw, body, act) and act.get("length") is not False
+        with self.news:
+            self.answering += 1
+            self.news.notify_all()
+        try:
+            return self._body(peer, raw, body, act) and act.get("length") is not False
+        finally:
+            with self.news:
+                self.answering -= 1
 
     @staticmethod
     def _head(peer, status, headers):
@@ -197,6 +227,7 @@ class FaultServer:
         at = 0
         while at < end:
             part = body[at:min(at + 16384, end)]
+            self._wait_for_link(len(part))
             peer.sendall(part)
             at += len(part)
             with self.lock:

@@ -1,6 +1,9 @@
 """Hard disks for the guest tests: options of a disk, and the tools that a guest needs to use one."""
 
-from guest import maker
+import os
+import subprocess
+
+from guest import ROOT, maker
 
 TOOLS = "/tools"
 
@@ -9,6 +12,24 @@ def disk_options(path, more="", device="ide-hd", bus="ide.0", extra=""):
     """A disk on a raw image. more: further keys of -drive; extra: of the device."""
     return ["-drive", "if=none,id=disk,format=raw,file=%s%s" % (path.replace(",", ",,"), more),
             "-device", "%s,drive=disk,bus=%s%s" % (device, bus, extra)]
+
+
+def luks_image(path, size, passphrase):
+    """An encrypted image of so many bytes, whose passphrase costs the host no time."""
+    secret = path + ".key"
+    with open(secret, "w") as f:
+        f.write(passphrase)
+    subprocess.run([os.path.join(ROOT, "build", "tools", "spindle-img"), "create", "-q", "--object",
+                    "secret,id=key,file=" + secret, "-f", "luks", "-o", "key-secret=key,iter-time=10", path, str(size)], check=True)
+    return path
+
+
+def luks_options(path, bus="ide.0", extra=""):
+    """A disk on the image of luks_image()."""
+    return ["-object", "secret,id=disk-key,file=%s.key" % path,
+            "-blockdev", "driver=file,node-name=disk-file,filename=" + path,
+            "-blockdev", "driver=luks,node-name=disk,file=disk-file,key-secret=disk-key",
+            "-device", "ide-hd,drive=disk,bus=%s%s" % (bus, extra)]
 
 
 def tools_options():

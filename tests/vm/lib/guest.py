@@ -17,14 +17,19 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import uuid
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.realpath(os.path.join(HERE, "..", "..", ".."))
-MARK = "SPINDLE_TEST_RUN"
+sys.path.insert(0, os.path.join(ROOT, "tests", "lib"))
+from marked import MarkedRun
+
+# The shell of the live CD, and of the system that the installer's CD installs, on the serial port.
+PROMPT = r"root@spindle:[^#\n]*# "
+# Prints what the guest's kernel has to complain of.
+KERNEL_ERRORS = ("dmesg | grep -E 'ata[0-9].*(exception|error|failed|timeout|reset)|I/O error|SQUASHFS error|EXT4-fs error'; "
+                 "true")
 
 
 # A test that runs out of its time is told by SIGTERM; leave by way of every `with`, so that all is cleaned up.
@@ -140,7 +145,7 @@ class Channel:
                 s.close()
 
 
-class Guest:
+class Guest(MarkedRun):
     """args: more options of the emulator.  cds: the CD drives, each a path, None (an empty drive) or a list of
     options.  boot: 'kernel' or 'cd'.  firmware: 'seabios' or 'ovmf'.  append: more words for the kernel."""
 
@@ -149,10 +154,7 @@ class Guest:
         self.program = program or emulator()
         if not os.access(self.program, os.X_OK):
             raise GuestError("there is no program '%s'; run scripts/build" % self.program)
-        self.folder = tempfile.mkdtemp(prefix="spindle-test-")
-        self.mark = uuid.uuid4().hex
-        self.tmp = os.path.join(self.folder, "tmp")
-        os.mkdir(self.tmp, 0o700)
+        super().__init__("spindle-test-")
         self.process = None
         self.uptime = None
         self.serial = Channel(self.folder, "serial")
@@ -192,9 +194,6 @@ class Guest:
         return ["-blockdev", "driver=file,node-name=file%d,read-only=on,filename=%s" % (number, name),
                 "-blockdev", "driver=raw,node-name=disc%d,read-only=on,file=file%d" % (number, number),
                 "-device", "ide-cd,id=cd%d,drive=disc%d,%s" % (number, number, bus)]
-
-    def environment(self):
-        return dict(os.environ, TMPDIR=self.tmp, XDG_RUNTIME_DIR=self.tmp, **{MARK: self.mark})
 
     def start(self, timeout=90):
         """Start the emulator; with boot='kernel' wait for the guest to be ready."""
@@ -265,6 +264,14 @@ class Guest:
     def type(self, text):
         self.serial.send(text.encode())
 
+    def ask(self, command, timeout=120):
+        """Type a command at the shell on the serial port: its output, without the echo."""
+        # The marks are put together by the shell, so that the echo of the command does not hold them.
+        self.type("echo 'BEG''IN'; %s; echo 'END''OF'\n" % command)
+        text = self.wait_serial(r"(?s)BEGIN\r?\n.*ENDOF\r?\n", timeout)
+        self.wait_serial(PROMPT, 20)
+        return re.search(r"(?s)BEGIN\r?\n(.*)ENDOF\r?\n", text).group(1).replace("\r", "").strip()
+
     def screen(self):
         """The picture on the screen as (width, height, bytes of RGB)."""
         path = os.path.join(self.folder, "screen.ppm")
@@ -273,37 +280,9 @@ class Guest:
             magic, width, height, _, pixels = re.match(rb"(P6)\s(\d+)\s(\d+)\s(\d+)\s(.*)", f.read(), re.S).groups()
         return int(width), int(height), pixels
 
-    def processes(self):
-        """Every process of this run that is alive, as {pid: command line}."""
-        found = {}
-        mark = ("%s=%s" % (MARK, self.mark)).encode()
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open("/proc/%s/environ" % pid, "rb") as f:
-                    if mark not in f.read().split(b"\0"):
-                        continue
-                with open("/proc/%s/cmdline" % pid, "rb") as f:
-                    line = f.read().replace(b"\0", b" ").decode(errors="replace").strip()
-            except OSError:
-                continue
-            if line:
-                found[int(pid)] = line
-        return found
-
     def drive_processes(self):
         """The process ids of spindled."""
         return [pid for pid, line in self.processes().items() if os.path.basename(line.split()[0]) == "spindled"]
-
-    def leftovers(self, timeout=5):
-        """What is still there after the end: processes, and files in the emulator's temporary folder."""
-        end = time.monotonic() + timeout
-        while True:
-            left = ["process %d: %s" % p for p in self.processes().items()]
-            left += [os.path.join(d, f) for d, _, files in os.walk(self.tmp) for f in files]
-            left += [os.path.join(d, f) for d, folders, _ in os.walk(self.tmp) for f in folders]
-            if not left or time.monotonic() > end:
-                return left
-            time.sleep(0.1)
 
     def emulator_log(self):
         with open(os.path.join(self.folder, "emulator.log"), errors="replace") as f:
@@ -319,22 +298,13 @@ class Guest:
 
     def close(self):
         """Whatever the state: no process and no file of this run remains."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for pid in self.processes():
-                try:
-                    os.kill(pid, number)
-                except OSError:
-                    pass
-            end = time.monotonic() + 3
-            while self.processes() and time.monotonic() < end:
-                time.sleep(0.05)
+        self.end_all((signal.SIGTERM, signal.SIGKILL))
         if self.process is not None:
             self.process.wait()
             self.log.close()
         for channel in (self.serial, self.monitor, self.control):
             if channel is not None:
                 channel.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self):
         return self
