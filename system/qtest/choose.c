@@ -115,6 +115,8 @@ static bool is_foreign_item(CmdItem *item)
     static const char *const interfaces[] = {"ide", "none", NULL};
     static const char *const objects[] = {"secret",
                                           "throttle-group",
+                                          "tls-creds-psk",
+                                          "tls-creds-x509",
                                           "iothread",
                                           "memory-backend-file",
                                           "memory-backend-memfd",

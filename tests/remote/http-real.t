@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A real HTTP server (nginx), an FTP server, and the cache file between processes; memory while much is read."""
+"""Real HTTP servers (nginx, Apache, lighttpd), FTP; the cache file between processes, kills and restarts; memory while much
+is read."""
 
 import hashlib
 import os
@@ -14,12 +15,13 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path[:0] = [os.path.join(HERE, "lib"), os.path.join(HERE, "..", "vm", "lib")]
-from faultserver import FaultServer
+sys.path[:0] = [os.path.join(HERE, "lib")]
+import servers
+from faultserver import make_certificate
+from ftpserver import FtpServer
+from servers import IMG, IO, Server, free_port, io, listening, run
 from tap import Tap
 
-BUILD = os.environ.get("SPINDLE_BUILD") or os.path.join(HERE, "..", "..", "build")
-IMG = os.path.join(BUILD, "tools", "spindle-img")
 folder = tempfile.mkdtemp(prefix="spindle-real-")
 os.chmod(folder, 0o755)
 DISC = os.path.join(folder, "disc.iso")
@@ -27,12 +29,6 @@ CONTENT = random.Random(9).randbytes(20 * 1000 * 1000 + 7)
 SUM = hashlib.sha256(CONTENT).hexdigest()
 with open(DISC, "wb") as f:
     f.write(CONTENT)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Nginx:
@@ -68,73 +64,8 @@ class Nginx:
         return "http://127.0.0.1:%d/%s" % (self.port, name)
 
 
-class Ftp:
-    """As much of an FTP server (RFC 959, 2428, 3659) as a client needs to read a file from a place."""
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            peer, _ = self.listener.accept()
-            threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
-
-    def _serve(self, peer):
-        say = lambda text: peer.sendall((text + "\r\n").encode())
-        data, start = None, 0
-        say("220 ready")
-        for line in peer.makefile():
-            verb, _, word = line.strip().partition(" ")
-            if verb == "USER":
-                say("331 password")
-            elif verb in ("PASS", "CWD", "TYPE"):
-                say("200 good")
-            elif verb == "PWD":
-                say('257 "/"')
-            elif verb == "EPSV":
-                data = socket.create_server(("127.0.0.1", 0))
-                say("229 here (|||%d|)" % data.getsockname()[1])
-            elif verb == "SIZE":
-                say("213 %d" % len(CONTENT))
-            elif verb == "MDTM":
-                say("213 20240101000000")
-            elif verb == "REST":
-                start = int(word)
-                say("350 from there")
-            elif verb == "RETR":
-                say("150 coming")
-                out, _ = data.accept()
-                try:
-                    out.sendall(CONTENT[start:])
-                except OSError:
-                    pass
-                out.close()
-                data.close()
-                say("226 done")
-                start = 0
-            elif verb == "QUIT":
-                say("221 bye")
-                return
-            else:
-                say("502 no")
-
-
-def run(*command, timeout=120):
-    env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          errors="replace", timeout=timeout, env=env)
-    return done.returncode, done.stdout, done.stderr
-
-
 def copy(name, *image):
-    out = os.path.join(folder, name)
-    status, text, errors = run(IMG, "convert", "-O", "raw", *image, out)
-    if status:
-        return None, text + errors
-    with open(out, "rb") as f:
-        return hashlib.sha256(f.read()).hexdigest(), text + errors
+    return servers.copy(os.path.join(folder, name), *image)
 
 
 def test_nginx(tap):
@@ -163,8 +94,42 @@ def test_nginx(tap):
     server.stop()
 
 
+def test_apache(tap):
+    """Apache, in the clear and by TLS and HTTP/2."""
+    modules, port, secure = "/usr/lib/apache2/modules", free_port(), free_port()
+    certificate, key = make_certificate(folder)
+    conf = os.path.join(folder, "apache.conf")
+    with open(conf, "w") as f:
+        f.write('ServerRoot "%s"\nServerName localhost\nPidFile "%s/apache.pid"\nErrorLog "%s/apache.log"\nDocumentRoot "%s"\n'
+                "User www-data\nGroup www-data\nListen 127.0.0.1:%d\nListen 127.0.0.1:%d\n" % (*[folder] * 4, port, secure))
+        for name in ("mpm_event", "authz_core", "http2", "ssl"):
+            f.write("LoadModule %s_module %s/mod_%s.so\n" % (name, modules, name))
+        f.write('LogFormat "%%H %%>s" kind\nCustomLog "%s/apache-access.log" kind\n<VirtualHost 127.0.0.1:%d>\nSSLEngine on\n'
+                'SSLCertificateFile "%s"\nSSLCertificateKeyFile "%s"\nProtocols h2 http/1.1\n</VirtualHost>\n' %
+                (folder, secure, certificate, key))
+    server = Server("/usr/sbin/apache2", "-DFOREGROUND", "-f", conf, ready=listening(secure))
+    got, why = copy("apache", "http://127.0.0.1:%d/disc.iso" % port)
+    tap.ok(got == SUM, "Apache", why)
+    got, why = copy("apache", "--image-opts", "driver=https,cafile=%s,url=https://localhost:%d/disc.iso" % (certificate, secure))
+    with open(os.path.join(folder, "apache-access.log")) as f:
+        kinds = f.read()
+    tap.ok(got == SUM and "HTTP/2.0 206" in kinds, "Apache, by TLS and HTTP/2", why, kinds[:300])
+    server.process.terminate()
+    server.process.wait()
+
+
+def test_lighttpd(tap):
+    port, conf = free_port(), os.path.join(folder, "lighttpd.conf")
+    with open(conf, "w") as f:
+        f.write('server.document-root = "%s"\nserver.port = %d\nserver.bind = "127.0.0.1"\n' % (folder, port))
+    server = Server("/usr/sbin/lighttpd", "-D", "-f", conf, ready=listening(port))
+    got, why = copy("lighttpd", "http://127.0.0.1:%d/disc.iso" % port)
+    tap.ok(got == SUM, "lighttpd", why)
+    server.stop()
+
+
 def test_ftp(tap):
-    server = Ftp()
+    server = FtpServer(CONTENT)
     got, why = copy("ftp", "ftp://127.0.0.1:%d/disc.iso" % server.port)
     tap.ok(got == SUM, "FTP", why)
 
@@ -193,6 +158,65 @@ def test_cache_file(tap):
     tap.equal(got, hashlib.sha256(other).hexdigest(), "a file that changed meanwhile is fetched anew")
     with open(DISC, "wb") as f:
         f.write(CONTENT)
+    server.stop()
+
+
+def test_cache_killed(tap):
+    """Processes that fill one cache file are killed at any time: what it holds afterwards is right."""
+    server = Nginx("limit_rate 30m;")
+    cache = os.path.join(folder, "killed.cache")
+    image = "driver=http,url=%s,cache-file=%s" % (server.url(), cache)
+    dice = random.Random(6)
+    for _ in range(6):
+        both = [subprocess.Popen([IMG, "convert", "-O", "raw", "--image-opts", image, os.path.join(folder, "k%d" % n)],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for n in range(2)]
+        time.sleep(0.05 + dice.random() * 0.3)
+        for process in both:
+            process.kill()
+            process.wait()
+    held = os.stat(cache).st_blocks * 512
+    tap.ok(held > 1 << 20, "the cache file holds something after six kills", held)
+    got, why = copy("after", "--image-opts", image)
+    tap.ok(got == SUM, "the image through the cache file that was left", why)
+    # Noise where data lies is found out, and fetched anew.
+    with open(cache, "r+b") as f:
+        size = f.seek(0, 2)
+        for _ in range(50):
+            f.seek(dice.randrange(size - 4096))
+            f.write(dice.randbytes(100))
+    got, why = copy("noise", "--image-opts", image)
+    tap.ok(got == SUM, "a damaged cache file gives no wrong data", why)
+    server.stop()
+
+
+def test_prefetch(tap):
+    server = Nginx()
+    cache = os.path.join(folder, "fill.cache")
+    image = "driver=http,url=%s,cache-file=%s" % (server.url(), cache)
+    process = subprocess.Popen([IO, "-r", "-c", "read 0 4k", "-c", "sleep 60000", "--image-opts", image + ",prefetch=on"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not (os.path.exists(cache) and os.stat(cache).st_blocks * 512 >= len(CONTENT)):
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    before = server.requests()
+    got, why = copy("filled", "--image-opts", image)
+    tap.ok(got == SUM and server.requests() - before <= 2, "prefetch=on fetches the rest while nobody reads", why, server.requests() - before)
+    text = io("-r", "--image-opts", "driver=http,prefetch=on,cache-size=1M,url=" + server.url(), script=("read 0 4k",))
+    tap.ok("'prefetch' needs 'cache-file'" in text, "prefetch without room for it is refused", text)
+    server.stop()
+
+
+def test_progress(tap):
+    """convert -p tells how far it is; a slow server shows that it is not made up."""
+    server = Nginx("limit_rate 4m;")
+    start = time.monotonic()
+    status, text, errors = run(IMG, "convert", "-p", "-O", "raw", server.url(), os.path.join(folder, "progress"))
+    took = time.monotonic() - start
+    shares = [float(n) for n in re.findall(r"\(([\d.]+)/100%\)", text)]
+    tap.ok(status == 0 and shares == sorted(shares) and shares[-1] == 100 and len(shares) >= max(2, took / 3),
+           "convert -p: lines with the share that is done", text, errors, took)
     server.stop()
 
 
