@@ -193,6 +193,7 @@ def check_slow(tap, server, qmp, place):
         client, _ = silent.accept()
         with Qmp(server.path2) as other:
             tap.equal(other.command("query-name"), {}, "while a source is slow another client is served")
+            tap.equal(len(other.command("query-block")), 2, "also with what has to be looked up")
             tap.equal(other.command("quit"), {}, "and may end the process")
         out, err = server.process.communicate(timeout=10)
         tap.equal((server.process.returncode, out, err), (0, "", ""), "quit: status 0, silent")
