@@ -111,6 +111,13 @@ def test_floods(tap, place):
         tap.equal(m.inb(0x1f7), 0, "others are served")
 
 
+def test_console(tap, place):
+    done = subprocess.run([place.spindle, "-display", "none", "-nodefaults", "-accel", "qtest", "-monitor", "stdio"], cwd=place.folder, timeout=20,
+                          input="info status\nstop\ninfo status\nsystem_reset\nquit\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    tap.ok(done.returncode == 0 and not done.stderr and "VM status: running\n" in done.stdout and "VM status: paused\n" in done.stdout,
+           "-monitor stdio: the human monitor", done)
+
+
 def test_refusals(tap, place):
     place.image("x.qcow2", 65536, b"QFI\xfb\0\0\0\3")
     cases = [(("-drive", "file=x.qcow2,if=ide,format=qcow2"), "qcow2.*raw"), (("-hda", "x.qcow2"), "qcow2.*raw"),
@@ -124,7 +131,7 @@ def test_refusals(tap, place):
         tap.ok(done.returncode == 1 and re.search(pattern, done.stdout), "%s is refused: %s" % (" ".join(args), pattern), done.stdout)
 
 
-TESTS = (test_protocol, test_messages, test_floods, test_refusals)
+TESTS = (test_protocol, test_messages, test_floods, test_console, test_refusals)
 
 with Tap() as tap, Place() as place:
     for test in TESTS:
