@@ -73,6 +73,9 @@ static char **drive_argv(const Plan *plan, const char *folder, const RouterSetup
         g_ptr_array_add(argv, g_strdup(arg->name));
         g_ptr_array_add(argv, drive_arg(arg));
     }
+    if (plan->incoming) {
+        g_ptr_array_add(argv, g_strdup("--incoming"));
+    }
     if (router) {
         router_add_drive_options(router, argv, LIFELINE_FD + 1);
     }

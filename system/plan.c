@@ -173,9 +173,28 @@ static void plan_read_switches(Plan *plan, const CmdLine *line)
         CmdItem *item = cmd_line_item(line, i);
         if (cmd_item_is(item, "daemonize")) {
             plan->daemonize = true;
+        } else if (cmd_item_is(item, "S")) {
+            plan->paused = true;
         } else if (cmd_item_is(item, "msg") && cmd_item_parse(item, "timestamp")) {
             options_get_bool(item->parsed, "timestamp", false, &plan->timestamp, NULL);
         }
+    }
+}
+
+/* The state of the drives comes ahead of QEMU's; so QEMU waits, and does not run before they have theirs. */
+static void plan_take_incoming(Plan *plan, CmdLine *line)
+{
+    for (guint i = 0; i < line->items->len; i++) {
+        CmdItem *item = cmd_line_item(line, i);
+        if (cmd_item_is(item, "incoming")) {
+            g_free(plan->incoming);
+            plan->incoming = g_strdup(item->arg);
+            g_free(item->arg);
+            item->arg = g_strdup("defer");
+        }
+    }
+    if (plan->incoming && !plan->paused) {
+        cmd_line_append(line, "S", NULL);
     }
 }
 
@@ -192,6 +211,9 @@ Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks 
         ok = plan_take_drives(&draft, error);
         plan->serves = draft.drives->len > 0;
         ok = ok && (!plan->serves || plan_finish(&draft, error));
+        if (ok && plan->serves) {
+            plan_take_incoming(plan, draft.line);
+        }
     }
     if (ok) {
         plan->qemu_argv = plan->serves ? cmd_line_to_argv(draft.line) : g_strdupv((char **)argv);
@@ -209,6 +231,7 @@ void plan_free(Plan *plan)
 {
     if (plan) {
         g_strfreev(plan->qemu_argv);
+        g_free(plan->incoming);
         g_clear_pointer(&plan->drive, g_ptr_array_unref);
         g_clear_pointer(&plan->sockets, g_ptr_array_unref);
         g_clear_pointer(&plan->monitors, g_ptr_array_unref);

@@ -54,9 +54,12 @@ typedef struct PlanPort {
 } PlanPort;
 
 typedef struct Plan {
-    bool serves;         /* false: nothing for Spindle here, QEMU gets its arguments as they came */
-    bool daemonize;      /* -daemonize */
-    bool timestamp;      /* -msg timestamp=on */
+    bool serves;    /* false: nothing for Spindle here, QEMU gets its arguments as they came */
+    bool daemonize; /* -daemonize */
+    bool timestamp; /* -msg timestamp=on */
+    bool paused;    /* -S */
+    char
+        *incoming; /* -incoming's argument, which QEMU does not get: it waits for migrate-incoming; or NULL */
     char **qemu_argv;    /* without argv[0] */
     GPtrArray *drive;    /* PlanArg: the drive process's options in order */
     GPtrArray *monitors; /* PlanMonitor */

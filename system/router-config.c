@@ -20,6 +20,7 @@ RouterConfig *router_config_new(void)
     RouterConfig *config = g_new0(RouterConfig, 1);
 
     config->ports = g_ptr_array_new_with_free_func(port_free);
+    config->inherited = g_array_new(false, false, sizeof(RouterConfigFd));
     config->devices = json_array_new();
     config->nodes = json_array_new();
     config->controllers = json_array_new();
@@ -30,6 +31,8 @@ void router_config_free(RouterConfig *config)
 {
     if (config) {
         g_free(config->folder);
+        g_free(config->incoming);
+        g_array_unref(config->inherited);
         g_ptr_array_unref(config->ports);
         json_array_unref(config->devices);
         json_array_unref(config->nodes);
@@ -108,6 +111,19 @@ void router_config_add_plan(RouterConfig *config, const Plan *plan)
     }
 }
 
+/* Pairs of numbers. */
+static JsonArray *inherited_array(const RouterConfig *config)
+{
+    JsonArray *array = json_array_new();
+
+    for (guint i = 0; i < config->inherited->len; i++) {
+        const RouterConfigFd *item = &g_array_index(config->inherited, RouterConfigFd, i);
+        json_array_add_int_element(array, item->number);
+        json_array_add_int_element(array, item->fd);
+    }
+    return array;
+}
+
 char *router_config_to_text(const RouterConfig *config)
 {
     g_autoptr(JsonObject) object = json_object_new();
@@ -136,6 +152,11 @@ char *router_config_to_text(const RouterConfig *config)
     json_object_set_int_member(object, "engine", config->engine);
     json_object_set_int_member(object, "drives", config->drives);
     json_object_set_boolean_member(object, "timestamp", config->timestamp);
+    if (config->incoming) {
+        json_object_set_string_member(object, "incoming", config->incoming);
+        json_object_set_boolean_member(object, "autostart", config->autostart);
+        json_object_set_array_member(object, "inherited", inherited_array(config));
+    }
     json_object_set_array_member(object, "ports", ports);
     json_object_set_array_member(object, "devices", json_array_ref(config->devices));
     json_object_set_array_member(object, "nodes", json_array_ref(config->nodes));
@@ -194,6 +215,14 @@ RouterConfig *router_config_from_text(const char *text, GError **error)
         if (JSON_NODE_HOLDS_OBJECT(port)) {
             read_port(config, json_node_get_object(port));
         }
+    }
+    config->incoming = g_strdup(json_object_get_string_member_with_default(object, "incoming", NULL));
+    config->autostart = json_object_get_boolean_member_with_default(object, "autostart", false);
+    g_autoptr(JsonArray) inherited = take_array(object, "inherited");
+    for (guint i = 0; i + 1 < json_array_get_length(inherited); i += 2) {
+        RouterConfigFd item = {(int)json_array_get_int_element(inherited, i),
+                               (int)json_array_get_int_element(inherited, i + 1)};
+        g_array_append_val(config->inherited, item);
     }
     read_array(object, "devices", &config->devices);
     read_array(object, "nodes", &config->nodes);

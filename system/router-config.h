@@ -20,10 +20,19 @@ typedef struct RouterConfigPort {
     bool server, pretty;
 } RouterConfigPort;
 
+/* A descriptor of QEMU's that the router has, too. */
+typedef struct RouterConfigFd {
+    int number; /* QEMU's */
+    int fd;     /* the router's */
+} RouterConfigFd;
+
 typedef struct RouterConfig {
     char *folder;           /* to remove at the end */
     int engine, drives;     /* the router's own sessions with QEMU and the drive process */
     bool timestamp;         /* -msg timestamp=on */
+    char *incoming;         /* -incoming, or NULL */
+    bool autostart;         /* the machine runs when it has its state */
+    GArray *inherited;      /* RouterConfigFd: while a state is awaited */
     GPtrArray *ports;       /* RouterConfigPort */
     JsonArray *devices;     /* objects with `id`, `driver` of each drive, `device` of its controller */
     JsonArray *nodes;       /* arguments of blockdev-add for the nodes that the drive process has */

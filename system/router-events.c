@@ -133,6 +133,8 @@ void router_engine_event(JsonNode *event, void *opaque)
     } else if (event_is(event, "RESUME")) {
         router->stopped_by_error = false;
         router_peer_ask(router->drives, "cont", NULL, ignore_reply, NULL);
+    } else if (event_is(event, "MIGRATION")) {
+        router_state_migration(router, data_string(event, "status"));
     } else if (event_is(event, "DEVICE_DELETED")) {
         JsonObject *controller = find_controller(router, data_string(event, "device"));
         if (controller) {

@@ -9,6 +9,7 @@
  *   router-route.c  which command goes where
  *   router-events.c what it is told itself: a drive that stops the machine, the end of the drive process
  *   router-merge.c  answers of both, joined
+ *   router-save.c, router-load.c, router-stream.c   saved machines, see router-state.h
  *   router-nodes.c  block nodes and which of the two has them
  *
  * All on the loop thread.
@@ -28,6 +29,7 @@ typedef struct RouterPeer RouterPeer;
 typedef struct RouterPort RouterPort;
 typedef struct RouterCall RouterCall;
 typedef struct RouterNodes RouterNodes;
+typedef struct RouterState RouterState;
 
 struct Router {
     RouterConfig *config;
@@ -36,6 +38,7 @@ struct Router {
     RouterPeer *drives;
     GPtrArray *ports; /* RouterPort */
     RouterNodes *nodes;
+    RouterState *state;
     GHashTable *open_trays; /* names of drives whose medium a user is changing */
     bool ended;             /* QEMU is gone */
     bool stopped_by_error;  /* a drive's error policy has stopped the machine */
@@ -81,6 +84,9 @@ bool router_peer_alive(const RouterPeer *peer);
 /* `args` is copied; NULL: none. */
 void router_peer_ask(RouterPeer *peer, const char *command, JsonObject *args, RouterReply *reply,
                      void *opaque);
+/* A descriptor goes along, which becomes the peer's. */
+void router_peer_ask_with_fd(RouterPeer *peer, const char *command, JsonObject *args, int fd,
+                             RouterReply *reply, void *opaque);
 void router_peer_pause(RouterPeer *peer, bool paused);
 
 /* router-port.c */
@@ -100,6 +106,8 @@ struct RouterPort {
     RouterCall *waiting; /* the same while QEMU has to answer it */
     GPtrArray *urgent;   /* char *: ids of out-of-band commands that QEMU has */
     GArray *fds;         /* int: came with the bytes of the next command */
+    char *got_name;      /* of the getfd just before, and a copy of its descriptor, or -1 */
+    int got_fd;
 };
 
 RouterPort *router_port_new(Router *router, const RouterConfigPort *config);
@@ -107,6 +115,8 @@ void router_port_free(RouterPort *port);
 /* QEMU is gone: no more clients. True when nothing is left to send. */
 bool router_port_finish(RouterPort *port);
 void router_port_send(RouterPort *port, JsonNode *message);
+/* Closes the copy that getfd left. */
+void router_port_forget_fd(RouterPort *port);
 /* The call is over: takes the next. */
 void router_port_next(RouterPort *port);
 
@@ -184,6 +194,15 @@ void router_nodes_reopen(RouterCall *call); /* blockdev-reopen */
 void router_nodes_need(RouterCall *call, const char *name, bool engine, void (*then)(RouterCall *call));
 /* The first of the call's arguments that names a node which only the drive process has, or NULL. */
 const char *router_nodes_wanted(const RouterCall *call);
+
+/* router-save.c, router-load.c: see router-state.h */
+RouterState *router_state_new(Router *router);
+void router_state_free(RouterState *state);
+void router_state_migrate(RouterCall *call);  /* migrate */
+void router_state_incoming(RouterCall *call); /* migrate-incoming */
+void router_state_cont(RouterCall *call);     /* cont */
+/* QEMU's MIGRATION event. */
+void router_state_migration(Router *router, const char *status);
 
 /* Values. */
 bool router_answer_failed(JsonObject *answer);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "system/router-int.h"
+#include <unistd.h>
 #include "monitor/qmp-json.h"
 #include "monitor/qmp.h"
 #include "util/json.h"
@@ -128,7 +129,16 @@ bool router_peer_alive(const RouterPeer *peer)
 void router_peer_ask(RouterPeer *peer, const char *command, JsonObject *args, RouterReply *reply,
                      void *opaque)
 {
+    router_peer_ask_with_fd(peer, command, args, -1, reply, opaque);
+}
+
+void router_peer_ask_with_fd(RouterPeer *peer, const char *command, JsonObject *args, int fd,
+                             RouterReply *reply, void *opaque)
+{
     if (!peer->stream) {
+        if (fd >= 0) {
+            close(fd);
+        }
         g_autoptr(JsonObject) answer = gone_answer(peer);
         reply(answer, opaque);
         return;
@@ -147,7 +157,7 @@ void router_peer_ask(RouterPeer *peer, const char *command, JsonObject *args, Ro
     ask->reply = reply;
     ask->opaque = opaque;
     g_queue_push_tail(&peer->asks, ask);
-    stream_write(peer->stream, text->str, text->len);
+    stream_write_fds(peer->stream, text->str, text->len, &fd, fd >= 0 ? 1 : 0);
 }
 
 void router_peer_pause(RouterPeer *peer, bool paused)

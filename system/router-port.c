@@ -34,6 +34,14 @@ static void close_fds(GArray *fds)
     g_array_set_size(fds, 0);
 }
 
+void router_port_forget_fd(RouterPort *port)
+{
+    if (port->got_fd >= 0) {
+        close(steal_fd(&port->got_fd));
+    }
+    g_clear_pointer(&port->got_name, g_free);
+}
+
 static void drop_call(gpointer data)
 {
     RouterCall *call = data;
@@ -61,6 +69,7 @@ static void forget_user(RouterPort *port)
     port->current = port->waiting = NULL;
     g_ptr_array_set_size(port->urgent, 0);
     close_fds(port->fds);
+    router_port_forget_fd(port);
     port->ready = false;
     g_clear_pointer(&port->from_client, qmp_framer_free);
     g_clear_pointer(&port->from_engine, qmp_framer_free);
@@ -356,6 +365,7 @@ RouterPort *router_port_new(Router *router, const RouterConfigPort *config)
 
     port->router = router;
     port->config = config;
+    port->got_fd = -1;
     port->urgent = g_ptr_array_new_with_free_func(g_free);
     port->fds = g_array_new(false, false, sizeof(int));
     port->drives = router_peer_new(config->drives, "The drive process", &drives_ops, port);

@@ -4,6 +4,7 @@
  * drives or a node that only the drive process has.
  */
 #include "system/router-int.h"
+#include <fcntl.h>
 #include <string.h>
 #include "monitor/qmp.h"
 
@@ -266,6 +267,18 @@ static void route_text(RouterCall *call)
     }
 }
 
+/* Where a `migrate` comes next, it is to be written to before QEMU does. */
+static void route_getfd(RouterCall *call)
+{
+    const char *name = router_call_arg(call, "fdname");
+
+    if (name && call->fds->len == 1) {
+        call->port->got_name = g_strdup(name);
+        call->port->got_fd = fcntl(g_array_index(call->fds, int, 0), F_DUPFD_CLOEXEC, 3);
+    }
+    pass(call);
+}
+
 static const struct {
     const char *name;
     void (*route)(RouterCall *call);
@@ -282,10 +295,14 @@ static const struct {
     {"blockdev-open-tray", route_drive},
     {"blockdev-remove-medium", route_tray},
     {"blockdev-reopen", router_nodes_reopen},
+    {"cont", router_state_cont},
     {"device_add", route_device_add},
     {"device_del", route_device_del},
     {"eject", route_drive},
+    {"getfd", route_getfd},
     {"human-monitor-command", route_text},
+    {"migrate", router_state_migrate},
+    {"migrate-incoming", router_state_incoming},
     {"object-add", route_object_add},
     {"object-del", route_object_del},
     {"qom-get", route_qom},
@@ -302,6 +319,9 @@ void router_route(RouterCall *call)
 {
     const char *node;
 
+    if (!g_str_has_prefix(call->name, "migrate")) {
+        router_port_forget_fd(call->port);
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(routes); i++) {
         if (!strcmp(routes[i].name, call->name)) {
             routes[i].route(call);

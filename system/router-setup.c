@@ -12,7 +12,8 @@
 #include "util/cleanup.h"
 #include "util/error.h"
 
-#define BACKLOG 16
+#define BACKLOG       16
+#define INHERITED_MAX 32
 
 /* One monitor; descriptors are -1 when they are elsewhere. */
 typedef struct Seat {
@@ -26,10 +27,11 @@ typedef struct Seat {
 struct RouterSetup {
     const Plan *plan;
     char *folder;
-    GArray *seats;  /* Seat */
-    int engine[2];  /* the router's own session with QEMU: ours, QEMU's */
-    int drives[2];  /* the same with the drive process */
-    GArray *theirs; /* int: the drive process's ends */
+    GArray *seats;     /* Seat */
+    int engine[2];     /* the router's own session with QEMU: ours, QEMU's */
+    int drives[2];     /* the same with the drive process */
+    GArray *theirs;    /* int: the drive process's ends */
+    GArray *inherited; /* int: from the caller, where a saved state may come through one of them */
     bool started;
 };
 
@@ -80,6 +82,7 @@ void router_setup_free(RouterSetup *setup)
     }
     g_array_unref(setup->seats);
     g_array_unref(setup->theirs);
+    g_array_unref(setup->inherited);
     g_free(setup->folder);
     g_free(setup);
 }
@@ -121,6 +124,25 @@ static bool open_seat(RouterSetup *setup, Seat *seat, unsigned index, GError **e
     return make_engine_socket(seat, error) && make_pair(seat->drives, error);
 }
 
+/* Those above standard error that QEMU is going to have. Before any of our own is open. */
+static GArray *find_inherited(void)
+{
+    GArray *fds = g_array_new(false, false, sizeof(int));
+    GDir *dir = g_dir_open("/proc/self/fd", 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir)) && fds->len < INHERITED_MAX) {
+        int fd = (int)g_ascii_strtoll(name, NULL, 10), flags = fcntl(fd, F_GETFD);
+        if (fd > STDERR_FILENO && flags >= 0 && !(flags & FD_CLOEXEC)) {
+            g_array_append_val(fds, fd);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+    return fds;
+}
+
 RouterSetup *router_setup_new(const Plan *plan, const char *folder, GError **error)
 {
     static const Seat empty = {.client = {.in = -1, .out = -1}, .listening = -1, .drives = {-1, -1}};
@@ -130,6 +152,7 @@ RouterSetup *router_setup_new(const Plan *plan, const char *folder, GError **err
     setup->folder = g_strdup(folder);
     setup->seats = g_array_new(false, true, sizeof(Seat));
     setup->theirs = g_array_new(false, true, sizeof(int));
+    setup->inherited = plan->incoming ? find_inherited() : g_array_new(false, false, sizeof(int));
     setup->engine[0] = setup->engine[1] = setup->drives[0] = setup->drives[1] = -1;
     bool ok = make_pair(setup->engine, error) && make_pair(setup->drives, error);
     if (ok) {
@@ -194,6 +217,13 @@ static RouterConfig *make_config(RouterSetup *setup, GArray *fds)
 
     config->folder = g_strdup(setup->folder);
     config->timestamp = setup->plan->timestamp;
+    config->incoming = g_strdup(setup->plan->incoming);
+    config->autostart = !setup->plan->paused;
+    for (guint i = 0; i < setup->inherited->len; i++) {
+        RouterConfigFd item = {.number = g_array_index(setup->inherited, int, i)};
+        item.fd = hand_over(fds, item.number);
+        g_array_append_val(config->inherited, item);
+    }
     config->engine = hand_over(fds, setup->engine[0]);
     config->drives = hand_over(fds, setup->drives[0]);
     for (guint i = 0; i < setup->seats->len; i++) {

@@ -92,6 +92,7 @@ static void start(Router *router)
     router->open_trays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     router->engine = router_peer_new(router->config->engine, "QEMU", &engine_ops, router);
     router->drives = router_peer_new(router->config->drives, "The drive process", &drives_ops, router);
+    router->state = router_state_new(router);
     for (guint i = 0; i < router->config->ports->len; i++) {
         g_ptr_array_add(router->ports, router_port_new(router, g_ptr_array_index(router->config->ports, i)));
     }
@@ -110,6 +111,7 @@ static void end(Router *router)
     router_peer_free(router->engine);
     router_peer_free(router->drives);
     router_nodes_free(router->nodes);
+    router_state_free(router->state);
     g_hash_table_unref(router->open_trays);
     g_main_loop_unref(router->loop);
     folder_remove(router->config->folder);

@@ -117,10 +117,11 @@ static void launch(const Plan *plan, const char *engine, const char *folder, GEr
     int fd = -1;
     GPid pid = 0;
 
-    bool ok = !plan->serves || (launch_make_folder(folder, error) &&
-                                (!plan->monitors->len || (router = router_setup_new(plan, folder, error))) &&
-                                launch_drives(plan, folder, router, &fd, &pid, error) &&
-                                (!router || router_start(router, error)));
+    bool ok =
+        !plan->serves ||
+        (launch_make_folder(folder, error) &&
+         ((!plan->monitors->len && !plan->incoming) || (router = router_setup_new(plan, folder, error))) &&
+         launch_drives(plan, folder, router, &fd, &pid, error) && (!router || router_start(router, error)));
     if (ok) {
         for (guint i = 0; i < plan->notes->len; i++) {
             log_info("%s", (char *)g_ptr_array_index(plan->notes, i));
