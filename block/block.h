@@ -145,6 +145,7 @@ bool block_claim_write(BlockNode *node, GError **error);
 
 /* A machine that moves to another process leaves it its images. Nodes opened while `on` take no locks. */
 void block_open_released(bool on);
+bool block_opens_released(void);
 /* Takes the locks of all nodes, for reading (block_claim_write() does the rest). On failure none are held. */
 bool block_hold_images(GError **error);
 /* Lets go of all locks. A write then takes them anew, and fails while another process has them. */

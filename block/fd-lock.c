@@ -45,6 +45,11 @@ void block_open_released(bool on)
     g_atomic_int_set(&open_released, on);
 }
 
+bool block_opens_released(void)
+{
+    return g_atomic_int_get(&open_released);
+}
+
 static bool take_for_reading(FdLock *lock, const char *filename, GError **error)
 {
     int fd = lock->fd;

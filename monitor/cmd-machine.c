@@ -3,7 +3,6 @@
  * QMP commands on the machine as a whole.
  */
 #include "monitor/qmp.h"
-#include "util/error.h"
 
 static const MonitorMachine *machine_of(QmpCall *call, void **ret_opaque)
 {
@@ -57,49 +56,6 @@ static JsonNode *cmd_quit(QmpCall *call, GError **error)
     return NULL;
 }
 
-static JsonNode *cmd_migrate(QmpCall *call, GError **error)
-{
-    void *opaque;
-    const MonitorMachine *machine = machine_of(call, &opaque);
-
-    if (!qmp_arg_given(call, "uri")) {
-        error_set(error, "Parameter 'uri' is missing");
-        return NULL;
-    }
-    machine->migrate(opaque, qmp_arg_string(call, "uri"), error);
-    return NULL;
-}
-
-static JsonNode *cmd_migrate_incoming(QmpCall *call, GError **error)
-{
-    void *opaque;
-    const MonitorMachine *machine = machine_of(call, &opaque);
-
-    if (!qmp_arg_given(call, "uri")) {
-        error_set(error, "Parameter 'uri' is missing");
-        return NULL;
-    }
-    machine->incoming(opaque, qmp_arg_string(call, "uri"), error);
-    return NULL;
-}
-
-static JsonNode *cmd_query_migrate(QmpCall *call, GError **error)
-{
-    void *opaque;
-    const MonitorMachine *machine = machine_of(call, &opaque);
-    const char *status = machine->migration_status ? machine->migration_status(opaque) : NULL;
-    const char *desc = status ? machine->migration_error(opaque) : NULL;
-    JsonObject *object = json_object_new();
-
-    if (status) {
-        json_object_set_string_member(object, "status", status);
-    }
-    if (desc) {
-        json_object_set_string_member(object, "error-desc", desc);
-    }
-    return qmp_object(object);
-}
-
 static JsonNode *cmd_query_machines(QmpCall *call, GError **error)
 {
     void *opaque;
@@ -133,24 +89,12 @@ static JsonNode *cmd_query_target(QmpCall *call, GError **error)
 
 const QmpCommand qmp_commands_machine[] = {
     {.name = "cont", .run = cmd_cont, .needs = QMP_NEEDS(cont)},
-    {.name = "migrate",
-     .run = cmd_migrate,
-     .needs = QMP_NEEDS(migrate),
-     .args = {{"uri", QMP_STRING, true},
-              {"channels", QMP_ARRAY, true},
-              {"detach", QMP_BOOL, true},
-              {"resume", QMP_BOOL, true}}},
-    {.name = "migrate-incoming",
-     .run = cmd_migrate_incoming,
-     .needs = QMP_NEEDS(incoming),
-     .args = {{"uri", QMP_STRING, true}, {"channels", QMP_ARRAY, true}, {"exit-on-error", QMP_BOOL, true}}},
     {.name = "query-machines",
      .run = cmd_query_machines,
      .returns = QMP_ARRAY,
      .needs = QMP_NEEDS(machines),
      .args = {{"compat-props", QMP_BOOL, true}}},
     {.name = "query-target", .run = cmd_query_target, .returns = QMP_OBJECT, .needs = QMP_NEEDS(machines)},
-    {.name = "query-migrate", .run = cmd_query_migrate, .returns = QMP_OBJECT, .needs = QMP_NEEDS(reset)},
     {.name = "query-status", .run = cmd_query_status, .returns = QMP_OBJECT},
     {.name = "quit", .run = cmd_quit},
     {.name = "stop", .run = cmd_stop, .needs = QMP_NEEDS(stop)},

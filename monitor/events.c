@@ -14,6 +14,7 @@ const QmpEvent qmp_events[] = {
      {{"node-name", QMP_STRING}, {"amount-exceeded", QMP_INT}, {"write-threshold", QMP_INT}}},
     {"DEVICE_DELETED", {{"device", QMP_STRING, true}, {"path", QMP_STRING}}},
     {"DEVICE_TRAY_MOVED", {{"device", QMP_STRING}, {"id", QMP_STRING}, {"tray-open", QMP_BOOL}}},
+    {"MIGRATION", {{"status", QMP_STRING}}},
     {"RESET", {{"guest", QMP_BOOL}, {"reason", QMP_STRING}}},
     {"RESUME", {{NULL}}},
     {"SHUTDOWN", {{"guest", QMP_BOOL}, {"reason", QMP_STRING}}},

@@ -287,6 +287,17 @@ bool monitor_close_fd(Monitor *monitor, const char *name)
     return g_hash_table_remove(monitor->fds, name);
 }
 
+int monitor_take_fd(Monitor *monitor, const char *name)
+{
+    gpointer key, value;
+
+    if (!g_hash_table_steal_extended(monitor->fds, name, &key, &value)) {
+        return -1;
+    }
+    g_free(key);
+    return GPOINTER_TO_INT(value) - 1;
+}
+
 static JsonNode *make_event(const char *name, JsonObject *data)
 {
     gint64 now = g_get_real_time();

@@ -15,6 +15,15 @@
 
 typedef struct Monitor Monitor;
 
+/* What migrate-set-capabilities and -parameters chose. */
+typedef struct MonitorMigrateSettings {
+    bool events;            /* the capability: MIGRATION tells of each state */
+    GHashTable *on;         /* names of the capabilities that are on */
+    JsonObject *parameters; /* those that were set */
+} MonitorMigrateSettings;
+void monitor_migrate_settings_init(MonitorMigrateSettings *settings);
+void monitor_migrate_settings_clear(MonitorMigrateSettings *settings);
+
 typedef void (*MonitorStateSaved)(GBytes *state, GError *error, void *opaque);
 
 /* What a monitor asks of its machine; a NULL entry is a command that the machine has not. */
@@ -29,11 +38,13 @@ typedef struct MonitorMachine {
     /* Hot-plug; the options are device_add's. The event DEVICE_DELETED tells that a drive is gone. */
     bool (*device_add)(void *opaque, Options *options, GError **error);
     bool (*device_del)(void *opaque, const char *id, GError **error);
-    /* migrate, migrate-incoming: to or from `uri`; the end shows in migration_status. */
+    /* migrate, migrate-incoming: to or from `uri`; how it goes is MigrationInfo (the caller's), empty if none
+     * ever began. */
     bool (*migrate)(void *opaque, const char *uri, GError **error);
-    bool (*incoming)(void *opaque, const char *uri, GError **error);
-    const char *(*migration_status)(void *opaque); /* NULL: never began */
-    const char *(*migration_error)(void *opaque);  /* NULL: none */
+    bool (*incoming)(void *opaque, const char *uri, bool exit_on_error, GError **error);
+    void (*migrate_cancel)(void *opaque);
+    JsonObject *(*query_migrate)(void *opaque);
+    MonitorMigrateSettings *(*migrate_settings)(void *opaque); /* the machine's */
     /* The state of the devices as bytes, when they have come to rest; from then on they are parked. `done`
      * runs once, later: the bytes (a reference) or an error (its to free). */
     void (*save_state)(void *opaque, MonitorStateSaved done, void *done_opaque);
@@ -91,6 +102,8 @@ GPtrArray *monitor_shells(const Monitor *monitor);
 void monitor_set_fd(Monitor *monitor, const char *name, int fd);
 /* False: there is none. */
 bool monitor_close_fd(Monitor *monitor, const char *name);
+/* Hands it over; -1: there is none. */
+int monitor_take_fd(Monitor *monitor, const char *name);
 
 /* To every session that has finished negotiation; `data` is taken over, NULL: none. */
 void monitor_event(Monitor *monitor, const char *name, JsonObject *data);

@@ -15,9 +15,9 @@ struct QmpCall {
 };
 
 static const QmpCommand *const tables[] = {
-    qmp_commands_block,  qmp_commands_device,  qmp_commands_export, qmp_commands_fd,
-    qmp_commands_hmp,    qmp_commands_machine, qmp_commands_qom,    qmp_commands_query,
-    qmp_commands_schema, qmp_commands_state,   qmp_commands_tray,
+    qmp_commands_block, qmp_commands_device,  qmp_commands_export,  qmp_commands_fd,
+    qmp_commands_hmp,   qmp_commands_machine, qmp_commands_migrate, qmp_commands_qom,
+    qmp_commands_query, qmp_commands_schema,  qmp_commands_state,   qmp_commands_tray,
 };
 
 const QmpCommand *qmp_command_nth(unsigned n)

@@ -42,6 +42,8 @@ bool device_set_hold_images(DeviceSet *set, GError **error);
 /* Flushes the disks. Blocks: on a worker. 0 or -errno. */
 int device_set_flush(DeviceSet *set);
 
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DeviceSet, device_set_free)
+
 /* Object: DeviceSet. */
 extern const StateOps device_set_state;
 

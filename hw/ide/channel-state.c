@@ -22,7 +22,7 @@ typedef struct BmdmaImage {
 
 typedef struct ChannelImage {
     uint8_t select, control;
-    bool intrq;
+    bool intrq, told_broken;
     const StateOps *ops[2]; /* of the devices */
     void *devices[2];
     bool busy;
@@ -73,6 +73,7 @@ static void channel_capture(void *object, void *data)
     image->select = channel->select;
     image->control = channel->control;
     image->intrq = channel->intrq;
+    image->told_broken = channel->told_broken;
     image->busy = channel->busy;
     if (channel->busy) {
         capture_wait(channel, image);
@@ -138,6 +139,7 @@ static void channel_visit(void *object, void *data, StateIo *io)
     state_u8(io, &image->select);
     state_u8(io, &image->control);
     state_bool(io, &image->intrq);
+    state_bool(io, &image->told_broken);
     for (unsigned unit = 0; unit < 2; unit++) {
         IdeDevice *device = channel->device[unit];
         g_autofree char *what = g_strdup_printf("a device as unit %u of channel %u", unit, channel->index);
@@ -205,6 +207,7 @@ static void channel_commit(void *object, void *data)
     channel->select = image->select | ATA_DEVICE_OBS;
     channel->control = image->control;
     channel->intrq = image->intrq;
+    channel->told_broken = image->told_broken;
     commit_bmdma(&channel->dma, &image->dma);
     channel_show_line(channel);
     if (image->busy) {

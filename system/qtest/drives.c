@@ -6,6 +6,7 @@
 #include "hw/ide/atapi.h"
 #include "system/qtest/drive-node.h"
 #include "util/error.h"
+#include "util/log.h"
 
 #define FIRST_BUILT_IN 4 /* QEMU's number of the first drive's QOM path on a bare `pc` */
 
@@ -38,9 +39,19 @@ static bool read_limits(Backend *backend, Options *options, GError **error)
            backend_set_limits(backend, &limits, options_get(options, "throttling.group"), error);
 }
 
-static bool open_node(Backend *backend, Options *options, GError **error)
+/* The disc of a machine that is to come may be gone: then the drive is found empty. */
+static bool open_node(Backend *backend, Options *options, bool cd, GError **error)
 {
-    BlockNode *node = block_open(options, error);
+    GError *failure = NULL;
+    BlockNode *node = block_open(options, &failure);
+
+    if (failure && cd && block_opens_released()) {
+        log_gerror(failure, NULL);
+        return true;
+    }
+    if (failure) {
+        g_propagate_error(error, failure);
+    }
     bool ok = node && backend_set_node(backend, node, error);
 
     block_unref(node);
@@ -60,7 +71,8 @@ static Backend *add_backend(QtestMachine *machine, QtestDriveSpec *spec, const c
     if (!failure && drive_node_writeback(spec->options, &backend->writeback, &failure) &&
         read_on_error(spec->options, "rerror", true, &backend->rerror, &failure) &&
         read_on_error(spec->options, "werror", false, &backend->werror, &failure) &&
-        read_limits(backend, spec->options, &failure) && (!node || open_node(backend, node, &failure)) &&
+        read_limits(backend, spec->options, &failure) &&
+        (!node || open_node(backend, node, spec->cd, &failure)) &&
         options_check_unused(spec->options, &failure)) {
         return backend;
     }
@@ -223,6 +235,7 @@ static bool make_disk(QtestDrive *drive, Options *options, GError **error)
                              .node = backend->top,
                              .rerror = backend->rerror,
                              .werror = backend->werror,
+                             .released = block_opens_released(),
                              .write_back = backend->writeback};
     drive->disk = hard_disk_new(&config, error);
     drive->device = drive->disk ? ata_disk_new(drive->disk, &ata, error) : NULL;

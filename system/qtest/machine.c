@@ -2,6 +2,7 @@
 #include "system/qtest/machine.h"
 #include <string.h>
 #include "block/secret-object.h"
+#include "system/qtest/migration.h"
 #include "util/error.h"
 
 static const char *machine_status(void *opaque)
@@ -22,33 +23,66 @@ void qtest_machine_stop(QtestMachine *machine, const char *status)
     }
 }
 
-/* Requests that were kept because of an error are tried again. */
-void qtest_machine_cont(QtestMachine *machine)
+/* Requests that were kept because of an error are tried again, those of a loaded state go on. */
+bool qtest_machine_cont(QtestMachine *machine, GError **error)
 {
     if (machine_is_running(machine)) {
-        return;
+        return true;
+    }
+    if (!migration_before_run(machine->migration, error)) {
+        return false;
     }
     machine->status = "running";
     monitor_event(machine->monitor, "RESUME", NULL);
     for (guint i = 0; i < machine->drives->len; i++) {
         backend_resume(((QtestDrive *)g_ptr_array_index(machine->drives, i))->backend);
     }
+    migration_after_run(machine->migration);
+    return true;
 }
 
 static void machine_stop(void *opaque)
 {
-    qtest_machine_stop(opaque, "paused");
+    QtestMachine *machine = opaque;
+
+    if (!migration_set_autostart(machine->migration, false)) {
+        qtest_machine_stop(machine, "paused");
+    }
 }
 
 static bool machine_cont(void *opaque, GError **error)
 {
     QtestMachine *machine = opaque;
 
-    if (!strcmp(machine->status, "inmigrate")) {
-        return error_set(error, "Guest is waiting for an incoming migration");
+    if (!strcmp(machine->status, "finish-migrate")) {
+        return error_set(error, "Migration is not finalized yet");
     }
-    qtest_machine_cont(machine);
-    return true;
+    return migration_set_autostart(machine->migration, true) || qtest_machine_cont(machine, error);
+}
+
+static bool machine_migrate(void *opaque, const char *uri, GError **error)
+{
+    return migration_start(((QtestMachine *)opaque)->migration, uri, error);
+}
+
+static bool machine_incoming(void *opaque, const char *uri, bool exit_on_error, GError **error)
+{
+    return migration_incoming(((QtestMachine *)opaque)->migration, uri, exit_on_error, error);
+}
+
+static void machine_migrate_cancel(void *opaque)
+{
+    migration_cancel(((QtestMachine *)opaque)->migration);
+}
+
+static JsonObject *machine_query_migrate(void *opaque)
+{
+    return migration_query(((QtestMachine *)opaque)->migration);
+}
+
+static MonitorMigrateSettings *machine_migrate_settings(void *opaque)
+{
+    return migration_settings(((QtestMachine *)opaque)->migration);
 }
 
 static void machine_reset(void *opaque)
@@ -126,6 +160,11 @@ static const MonitorMachine monitor_ops = {
     .quit = machine_quit,
     .device_add = machine_device_add,
     .device_del = machine_device_del,
+    .migrate = machine_migrate,
+    .incoming = machine_incoming,
+    .migrate_cancel = machine_migrate_cancel,
+    .query_migrate = machine_query_migrate,
+    .migrate_settings = machine_migrate_settings,
 };
 
 void qtest_drive_free(QtestDrive *drive)
@@ -176,6 +215,7 @@ QtestMachine *qtest_machine_new(PcModel model, uint64_t ram_size, GError **error
     machine->controllers = g_ptr_array_new_with_free_func(controller_free);
     machine->drives = g_ptr_array_new_with_free_func(drive_free);
     machine->loop = g_main_loop_new(NULL, false);
+    machine->migration = migration_new(machine);
     if (model != PC_NONE) {
         qtest_machine_add_controller(machine, "ide", pc_ide(pc), pc_ahci(pc));
     }
@@ -186,6 +226,7 @@ QtestMachine *qtest_machine_new(PcModel model, uint64_t ram_size, GError **error
 void qtest_machine_free(QtestMachine *machine)
 {
     if (machine) {
+        migration_free(machine->migration);
         g_ptr_array_unref(machine->drives);
         monitor_free(machine->monitor);
         pc_free(machine->pc);

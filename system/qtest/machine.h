@@ -31,6 +31,8 @@ typedef struct QtestDrive {
     unsigned bus, unit;
 } QtestDrive;
 
+typedef struct Migration Migration;
+
 typedef struct QtestMachine {
     Pc *pc;
     Monitor *monitor;
@@ -38,6 +40,8 @@ typedef struct QtestMachine {
     GPtrArray *drives;      /* QtestDrive */
     GMainLoop *loop;
     const char *status; /* as query-status */
+    Migration *migration;
+    bool failed;        /* the program ends with an error */
     unsigned anonymous; /* devices without an id, so far */
     unsigned built_in;  /* drives of if=ide, so far */
 } QtestMachine;
@@ -63,6 +67,6 @@ void qtest_machine_add_drive(QtestMachine *machine, QtestDrive *drive);
 void qtest_drive_free(QtestDrive *drive);
 
 void qtest_machine_stop(QtestMachine *machine, const char *status);
-void qtest_machine_cont(QtestMachine *machine);
+bool qtest_machine_cont(QtestMachine *machine, GError **error);
 
 #endif

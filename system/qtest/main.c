@@ -2,10 +2,12 @@
 #include "system/qtest/main.h"
 #include <glib-unix.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 #include "block/block.h"
 #include "block/secret-object.h"
 #include "system/pidfile.h"
+#include "system/qtest/migration.h"
 #include "system/qtest/options.h"
 #include "util/log.h"
 
@@ -41,6 +43,11 @@ static bool run(QtestMachine *machine, QtestSettings *settings, PidFile **ret_pi
     }
     ok = ok && monitor_open(machine->monitor, error) &&
          (!settings->pidfile || (*ret_pidfile = pidfile_new(settings->pidfile, error)));
+    if (ok && settings->incoming) {
+        ok = migration_expect(machine->migration,
+                              strcmp(settings->incoming, "defer") ? settings->incoming : NULL,
+                              settings->paused, error);
+    }
     if (ok) {
         g_main_loop_run(machine->loop);
     }
@@ -59,10 +66,10 @@ int qtest_main(int argc, char **argv)
     secret_object_hide_argv(argc, argv);
     if (ok) {
         machine->status = settings.paused ? "prelaunch" : "running";
-        ok = run(machine, &settings, &pidfile, &error);
+        ok = run(machine, &settings, &pidfile, &error) && !machine->failed;
         qtest_settings_clear(&settings);
     }
-    if (!ok) {
+    if (error) {
         log_gerror(error, NULL);
     }
     pidfile_free(pidfile);

@@ -34,6 +34,7 @@ void qtest_settings_clear(QtestSettings *settings)
     g_free(settings->qtest);
     g_free(settings->qtest_log);
     g_free(settings->pidfile);
+    g_free(settings->incoming);
     chardev_free(settings->qtest_chardev);
     *settings = (QtestSettings){0};
 }
@@ -159,7 +160,8 @@ static bool read_setting(Build *build, CmdItem *item, GError **error)
     } else if (cmd_item_is(item, "pidfile")) {
         set_text(&settings->pidfile, item->arg);
     } else if (cmd_item_is(item, "incoming")) {
-        return error_set(error, "%s: a saved state cannot be loaded with -accel qtest yet", item->origin);
+        set_text(&settings->incoming, item->arg);
+        block_open_released(true);
     } else if (cmd_item_is(item, "S")) {
         settings->paused = true;
     } else if (cmd_item_is(item, "nodefaults")) {

@@ -11,7 +11,7 @@
 
 /* What is asked for besides the machine itself. */
 typedef struct QtestSettings {
-    char *qtest, *qtest_log, *pidfile;
+    char *qtest, *qtest_log, *pidfile, *incoming;
     bool paused; /* -S */
     Chardev *qtest_chardev;
 } QtestSettings;

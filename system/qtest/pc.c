@@ -288,3 +288,15 @@ bool pc_clock_set(Pc *pc, int64_t to)
     pc->clock = to;
     return true;
 }
+
+void pc_clock_load(Pc *pc, int64_t to)
+{
+    pc->clock = to;
+}
+
+void pc_take_memory(Pc *pc, Ram *ram)
+{
+    ram_clear(&pc->ram);
+    pc->ram = *ram;
+    *ram = (Ram){0};
+}

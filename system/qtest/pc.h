@@ -46,6 +46,9 @@ void pc_memory_write(Pc *pc, uint64_t addr, const void *buf, uint64_t len);
 
 /* Virtual time in nanoseconds since the start. */
 int64_t pc_clock(const Pc *pc);
+/* For a loaded state: any time; memory of the same size and layout, taken over. */
+void pc_clock_load(Pc *pc, int64_t to);
+void pc_take_memory(Pc *pc, Ram *ram);
 /* False when `to` lies in the past. */
 bool pc_clock_set(Pc *pc, int64_t to);
 

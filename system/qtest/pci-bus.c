@@ -217,6 +217,26 @@ void pci_bus_reset(PciBus *bus)
     }
 }
 
+void pci_bus_each(PciBus *bus, void (*call)(const char *place, PciDevice *device, void *opaque), void *opaque)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(bus->functions); i++) {
+        if (bus->functions[i]) {
+            g_autofree char *place = g_strdup_printf("%02x.%x", i / FUNCTIONS, i % FUNCTIONS);
+            call(place, bus->functions[i]->device, opaque);
+        }
+    }
+}
+
+uint32_t pci_bus_address(const PciBus *bus)
+{
+    return bus->address;
+}
+
+void pci_bus_set_address(PciBus *bus, uint32_t address)
+{
+    bus->address = address;
+}
+
 /* What the address register and the data port select: NULL when there is nothing. */
 static PciDevice *config_target(PciBus *bus, uint16_t port, unsigned *ret_offset)
 {

@@ -29,6 +29,14 @@ PciDevice *pci_bus_add_dummy(PciBus *bus, unsigned slot, unsigned function, uint
 
 void pci_bus_reset(PciBus *bus);
 
+/* Every function, by its place: "1f.2". */
+void pci_bus_each(PciBus *bus, void (*call)(const char *place, PciDevice *device, void *opaque),
+                  void *opaque);
+
+/* The address register. */
+uint32_t pci_bus_address(const PciBus *bus);
+void pci_bus_set_address(PciBus *bus, uint32_t address);
+
 /* Ports cf8h to cffh; `size` 1, 2 or 4. */
 uint32_t pci_bus_config_read(PciBus *bus, uint16_t port, unsigned size);
 void pci_bus_config_write(PciBus *bus, uint16_t port, unsigned size, uint32_t value);
