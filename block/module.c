@@ -16,7 +16,8 @@ static char **module_folders(void)
     }
     g_autofree char *program = g_file_read_link("/proc/self/exe", NULL);
     if (program) {
-        static const char *const beside[] = {"", "block", "../block", "../../block", "../lib/spindle"};
+        static const char *const beside[] = {"",           "block",       "monitor",       "../block",
+                                             "../monitor", "../../block", "../lib/spindle"};
         g_autofree char *folder = g_path_get_dirname(program);
         for (size_t i = 0; i < G_N_ELEMENTS(beside); i++) {
             g_autofree char *path = g_build_filename(folder, beside[i], NULL);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "block/io-shell.h"
 #include "monitor/backend.h"
+#include "monitor/console.h"
 #include "monitor/event-limiter.h"
 #include "monitor/qmp.h"
 #include "monitor/session.h"
@@ -13,8 +14,9 @@
 typedef struct Server {
     Monitor *monitor;
     Chardev *chardev;
-    QmpSession *session; /* NULL: nobody is connected */
-    bool pretty;
+    QmpSession *session; /* one of these two; both NULL: nobody is connected */
+    Console *console;
+    MonitorMode mode;
 } Server;
 
 struct Monitor {
@@ -37,6 +39,7 @@ static void server_free(gpointer data)
     Server *server = data;
 
     qmp_session_free(server->session);
+    console_free(server->console);
     chardev_free(server->chardev);
     g_free(server);
 }
@@ -235,13 +238,13 @@ bool monitor_drop_group(Monitor *monitor, const char *name, GError **error)
     return false;
 }
 
-void monitor_add_qmp(Monitor *monitor, Chardev *chardev, bool pretty)
+void monitor_add_server(Monitor *monitor, Chardev *chardev, MonitorMode mode)
 {
     Server *server = g_new0(Server, 1);
 
     server->monitor = monitor;
     server->chardev = chardev;
-    server->pretty = pretty;
+    server->mode = mode;
     g_ptr_array_add(monitor->servers, server);
 }
 
@@ -254,11 +257,25 @@ static void on_closed(QmpSession *session, void *opaque)
     chardev_disconnected(server->chardev);
 }
 
+static void on_console_closed(Console *console, void *opaque)
+{
+    Server *server = opaque;
+
+    server->console = NULL;
+    console_free(console);
+    chardev_disconnected(server->chardev);
+}
+
 static void on_connected(int in, int out, void *opaque)
 {
     Server *server = opaque;
 
-    server->session = qmp_session_new(server->monitor, in, out, server->pretty, on_closed, server);
+    if (server->mode == MONITOR_HUMAN) {
+        server->console = console_new(server->monitor, in, out, on_console_closed, server);
+    } else {
+        server->session =
+            qmp_session_new(server->monitor, in, out, server->mode == MONITOR_QMP_PRETTY, on_closed, server);
+    }
 }
 
 bool monitor_open(Monitor *monitor, GError **error)

@@ -76,8 +76,9 @@ const char *monitor_uuid(const Monitor *monitor);
 /* NULL when the owner has let go. */
 const MonitorMachine *monitor_machine(const Monitor *monitor, void **ret_opaque);
 
-/* A QMP server on a chardev, which becomes the monitor's. */
-void monitor_add_qmp(Monitor *monitor, Chardev *chardev, bool pretty);
+/* A server on a chardev, which becomes the monitor's: QMP, or the human monitor. */
+typedef enum { MONITOR_QMP, MONITOR_QMP_PRETTY, MONITOR_HUMAN } MonitorMode;
+void monitor_add_server(Monitor *monitor, Chardev *chardev, MonitorMode mode);
 
 /* Connects all that were added. */
 bool monitor_open(Monitor *monitor, GError **error);

@@ -177,6 +177,11 @@ static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
     backend_tray_moved(((Drive *)opaque)->backend, open);
 }
 
+static void on_read_failed(MmcDrive *mmc, int error, void *opaque)
+{
+    backend_io_error(((Drive *)opaque)->backend, BLOCK_READ, error, HARD_DISK_REPORT);
+}
+
 void drive_set_backend(Drive *drive, Backend *backend)
 {
     drive->backend = backend;
@@ -184,6 +189,7 @@ void drive_set_backend(Drive *drive, Backend *backend)
     backend->disk = drive->disk;
     if (drive->mmc) {
         mmc_drive_on_tray_moved(drive->mmc, on_tray_moved, drive);
+        mmc_drive_on_failed(drive->mmc, on_read_failed, drive);
     } else {
         hard_disk_on_failed(drive->disk, on_failed, drive);
     }

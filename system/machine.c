@@ -240,11 +240,28 @@ bool machine_add_chardev(Machine *machine, Options *options, GError **error)
     return true;
 }
 
+/* `stdio` needs no --chardev. */
+static Chardev *take_chardev(Machine *machine, const char *id, GError **error)
+{
+    NamedChardev *item = find_chardev(machine, id);
+
+    if (!item && !strcmp(id, "stdio")) {
+        return chardev_new_from_text(id, error);
+    }
+    if (!item) {
+        error_set(error, "chardev \"%s\" not found", id);
+        return NULL;
+    }
+    if (!item->chardev) {
+        error_set(error, "Device '%s' is in use", id);
+    }
+    return g_steal_pointer(&item->chardev);
+}
+
 bool machine_add_monitor(Machine *machine, Options *options, GError **error)
 {
     static const char *const modes[] = {"control", "readline", NULL};
     const char *id = options_get(options, "chardev");
-    NamedChardev *item = id ? find_chardev(machine, id) : NULL;
     bool pretty;
     int mode;
 
@@ -252,21 +269,19 @@ bool machine_add_monitor(Machine *machine, Options *options, GError **error)
     if (!id) {
         return error_set(error, "Parameter 'chardev' is missing");
     }
-    if (!options_get_enum(options, "mode", modes, 0, &mode, error) ||
+    if (!options_get_enum(options, "mode", modes, !strcmp(id, "stdio"), &mode, error) ||
         !options_get_bool(options, "pretty", false, &pretty, error) ||
         !options_check_unused(options, error)) {
         return false;
     }
-    if (mode != 0) {
-        return error_set(error, "Only mode=control (QMP) is supported");
+    Chardev *chardev = take_chardev(machine, id, error);
+    if (!chardev) {
+        return false;
     }
-    if (!item) {
-        return error_set(error, "chardev \"%s\" not found", id);
-    }
-    if (!item->chardev) {
-        return error_set(error, "Device '%s' is in use", id);
-    }
-    monitor_add_qmp(machine->monitor, g_steal_pointer(&item->chardev), pretty);
+    monitor_add_server(machine->monitor, chardev,
+                       mode == 1 ? MONITOR_HUMAN
+                       : pretty  ? MONITOR_QMP_PRETTY
+                                 : MONITOR_QMP);
     return true;
 }
 

@@ -40,7 +40,7 @@ bool machine_add_device(Machine *machine, Options *options, GError **error);
 /* `backend=socket,id=…,path=…|fd=…[,server=on][,wait=off]`, for a monitor that names it. */
 bool machine_add_chardev(Machine *machine, Options *options, GError **error);
 
-/* `chardev=ID[,mode=control][,pretty=on]`: a QMP server. */
+/* `chardev=ID[,mode=control][,pretty=on]`: a QMP server; `mode=readline`: the human monitor. */
 bool machine_add_monitor(Machine *machine, Options *options, GError **error);
 
 /* Lets users connect to the monitors; waits for them where the chardev says so. */

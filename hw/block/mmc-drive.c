@@ -127,6 +127,12 @@ void mmc_drive_on_tray_moved(MmcDrive *drive, MmcTrayMoved moved, void *opaque)
     drive->moved_opaque = opaque;
 }
 
+void mmc_drive_on_failed(MmcDrive *drive, MmcFailed failed, void *opaque)
+{
+    drive->failed = failed;
+    drive->failed_opaque = opaque;
+}
+
 void mmc_drive_tell_moved(MmcDrive *drive, bool open)
 {
     trace(mmc_tray, drive->id ? drive->id : "", open ? "open" : "closed");

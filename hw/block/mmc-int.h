@@ -95,6 +95,8 @@ struct MmcDrive {
     bool power_changed;
     MmcTrayMoved moved;
     void *moved_opaque;
+    MmcFailed failed;
+    void *failed_opaque;
 };
 
 /* Which parts of a sector a read gives (READ CD bytes 1, 9 and 10). */

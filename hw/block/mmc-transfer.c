@@ -87,7 +87,11 @@ static MmcStep search_error(MmcCommand *command, uint64_t sectors)
     MmcRead *read = &command->read;
     const int result = read->present->result;
     if (!sense_errno_is_medium(result) || sectors <= 1) {
-        const unsigned per_sector = mmc_blocks_per_sector(command->drive->mode.block_length);
+        MmcDrive *drive = command->drive;
+        const unsigned per_sector = mmc_blocks_per_sector(drive->mode.block_length);
+        if (drive->failed) {
+            drive->failed(drive, result, drive->failed_opaque);
+        }
         return mmc_fail(command, sense_from_errno(result, (uint32_t)(read->lba * per_sector)));
     }
     read->suspect_end = MAX(read->suspect_end, read->lba + sectors);

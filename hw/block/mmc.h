@@ -162,4 +162,9 @@ void mmc_drive_eject_request(MmcDrive *drive);
 typedef void (*MmcTrayMoved)(MmcDrive *drive, bool open, void *opaque);
 void mmc_drive_on_tray_moved(MmcDrive *drive, MmcTrayMoved moved, void *opaque);
 
+/* Told when a read of the disc ends with an error (negative errno), which the guest gets as sense: for
+ * BLOCK_IO_ERROR. */
+typedef void (*MmcFailed)(MmcDrive *drive, int error, void *opaque);
+void mmc_drive_on_failed(MmcDrive *drive, MmcFailed failed, void *opaque);
+
 #endif

@@ -303,6 +303,11 @@ static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
     backend_tray_moved(opaque, open);
 }
 
+static void on_read_failed(MmcDrive *mmc, int error, void *opaque)
+{
+    backend_io_error(opaque, BLOCK_READ, error, HARD_DISK_REPORT);
+}
+
 void qtest_machine_add_drive(QtestMachine *machine, QtestDrive *drive)
 {
     QtestController *controller = drive->controller;
@@ -313,6 +318,7 @@ void qtest_machine_add_drive(QtestMachine *machine, QtestDrive *drive)
         hard_disk_on_failed(drive->disk, on_failed, machine);
     } else {
         mmc_drive_on_tray_moved(drive->mmc, on_tray_moved, drive->backend);
+        mmc_drive_on_failed(drive->mmc, on_read_failed, drive->backend);
     }
     if (controller->ide) {
         pci_ide_attach(controller->ide, drive->bus, drive->unit, drive->device);

@@ -440,15 +440,14 @@ static bool add_mon(Build *build, CmdItem *item, GError **error)
         }
         return with_origin(item, error);
     }
-    if (mode == 0) {
-        error_set(error, "the human monitor is not served with -accel qtest: use mode=control");
-        return with_origin(item, error);
-    }
     Chardev *chardev = find_chardev(build, id, error);
     if (!chardev) {
         return with_origin(item, error);
     }
-    monitor_add_qmp(build->machine->monitor, chardev, pretty);
+    monitor_add_server(build->machine->monitor, chardev,
+                       mode == 0 ? MONITOR_HUMAN
+                       : pretty  ? MONITOR_QMP_PRETTY
+                                 : MONITOR_QMP);
     return true;
 }
 
@@ -459,23 +458,23 @@ static bool add_monitor(Build *build, CmdItem *item, GError **error)
     if (cmd_item_is(item, "mon")) {
         return add_mon(build, item, error);
     }
-    if (cmd_item_is(item, "monitor") && strcmp(item->arg, "none") && strcmp(item->arg, "null")) {
-        error_set(error, "the human monitor is not served with -accel qtest: use -qmp");
-        return with_origin(item, error);
-    }
+    bool human = cmd_item_is(item, "monitor") && strcmp(item->arg, "none") && strcmp(item->arg, "null");
     if (cmd_item_is(item, "name") && cmd_item_parse(item, "guest")) {
         monitor_set_name(build->machine->monitor, options_get(item->parsed, "guest"));
     } else if (cmd_item_is(item, "uuid")) {
         monitor_set_uuid(build->machine->monitor, item->arg);
     }
-    if (!qmp && !pretty) {
+    if (!qmp && !pretty && !human) {
         return true;
     }
     Chardev *chardev = chardev_of_text(build, item->arg, error);
     if (!chardev) {
         return with_origin(item, error);
     }
-    monitor_add_qmp(build->machine->monitor, chardev, pretty);
+    monitor_add_server(build->machine->monitor, chardev,
+                       human    ? MONITOR_HUMAN
+                       : pretty ? MONITOR_QMP_PRETTY
+                                : MONITOR_QMP);
     return true;
 }
 

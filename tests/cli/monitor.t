@@ -227,7 +227,7 @@ def check_mistakes(tap, place):
     for args, message in (
             (["--monitor", "c"], '--monitor c: chardev "c" not found'),
             (chardev + ["--monitor", "mode=control"], "--monitor mode=control: Parameter 'chardev' is missing"),
-            (chardev + ["--monitor", "c,mode=readline"], "--monitor c,mode=readline: Only mode=control (QMP) is supported"),
+            (chardev + ["--monitor", "c,mode=none"], "--monitor c,mode=none: Parameter 'mode' does not accept value 'none'"),
             (chardev + ["--monitor", "c", "--monitor", "c"], "--monitor c: Device 'c' is in use"),
             (chardev + chardev, "--chardev %s: Chardev with id 'c' already exists" % chardev[1]),
             (["--chardev", "socket,path=x"], "--chardev socket,path=x: Parameter 'id' is missing"),

@@ -223,6 +223,43 @@ def test_errors(tap, place):
     server.end(tap, "errors", "spindled: warning: 'hd0': a write failed: No space left on device; it is tried again every second\n")
 
 
+def test_disc_errors(tap, place):
+    """A disc with a bad sector: the guest gets the sense, clients the event, no more than one a second."""
+    server = Server(place, "--blockdev", "driver=blkdebug,node-name=d,read-only=on,image.driver=file,image.filename=a.iso,"
+                    "inject-error.0.event=none,inject-error.0.errno=5,inject-error.0.sector=40", "--device", "ide-cd,drive=d,id=cd0")
+    guest = Guest(server.socket)
+    with Qmp(server.paths[0]) as qmp:
+        tap.equal(guest.run("sum 8 4")[1], "031100", "the guest gets 03/11/00")
+        error = qmp.wait_event("BLOCK_IO_ERROR")
+        tap.equal({k: error[k] for k in ("device", "qom-path", "node-name", "operation", "action", "nospace", "reason")},
+                  {"device": "", "qom-path": "/machine/peripheral/cd0", "node-name": "d", "operation": "read", "action": "report",
+                   "nospace": False, "reason": "Input/output error"}, "BLOCK_IO_ERROR")
+        begun = time.monotonic()
+        for _ in range(200):
+            guest.run("sum 8 4")
+        time.sleep(max(0, begun + 1.2 - time.monotonic()))
+        count = len(qmp.take_events())
+        tap.ok(1 <= count <= time.monotonic() - begun + 1, "two hundred more at once are one, a second later", count)
+    guest.close()
+    server.end(tap, "disc errors")
+
+
+def test_remote(tap, place):
+    server = Server(place, "--blockdev", "driver=cache,node-name=c,file.driver=file,file.filename=a.iso,read-only=on",
+                    "--device", "ide-cd,drive=c,id=cd0")
+    guest = Guest(server.socket)
+    with Qmp(server.paths[0]) as qmp:
+        guest.run("sum 8 4")
+        stats = qmp.command("query-blockstats")[0]
+        mine = stats["driver-specific"]
+        tap.ok(mine["driver"] == "cache" and mine["state"] == "connected" and mine["bytes-served"] >= 8192 and
+               mine["bytes-fetched"] >= 8192, "driver-specific: how a cache is doing", mine)
+        text = qmp.command("human-monitor-command", command_line="info remote")
+        tap.ok("State:            connected" in text and "%d served" % mine["bytes-served"] in text, "info remote", text)
+    guest.close()
+    server.end(tap, "remote statistics")
+
+
 def types_of(schema):
     for info in schema:
         for key in ("arg-type", "ret-type", "element-type"):
@@ -300,7 +337,7 @@ def test_hostile(tap, place):
     server.end(tap, "hostile clients")
 
 
-TESTS = (test_limits, test_plug, test_descriptors, test_errors, test_schema, test_hostile)
+TESTS = (test_limits, test_plug, test_descriptors, test_errors, test_disc_errors, test_remote, test_schema, test_hostile)
 
 if __name__ == "__main__":
     with Tap() as tap:
