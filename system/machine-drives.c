@@ -117,9 +117,10 @@ static bool device_id_taken(Machine *machine, const char *id)
     return false;
 }
 
-static Backend *add_backend(Machine *machine, const DriveProps *props, BlockNode *node, Drive *drive)
+static Backend *add_backend(Machine *machine, const DriveProps *props, const char *name, BlockNode *node,
+                            Drive *drive)
 {
-    Backend *backend = backend_new(machine->monitor, NULL, NULL);
+    Backend *backend = backend_new(machine->monitor, name, NULL); /* the name is free */
     g_autofree char *path =
         props->id ? g_strdup_printf("/machine/peripheral/%s", props->id)
                   : g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous++);
@@ -131,12 +132,15 @@ static Backend *add_backend(Machine *machine, const DriveProps *props, BlockNode
     return backend;
 }
 
-/* `hot`: the guest runs. */
-static bool add_device(Machine *machine, Options *options, bool hot, GError **error)
+/* `name`: of the backend, or NULL. `hot`: the guest runs. */
+static bool add_device(Machine *machine, Options *options, const char *name, bool hot, GError **error)
 {
     DriveProps props;
     Slot slot = {0};
 
+    if (name && backend_find(machine->monitor, name)) {
+        return error_set(error, "Duplicate ID '%s' for drive", name);
+    }
     if (!drive_props_parse(options, &props, error)) {
         return false;
     }
@@ -163,7 +167,7 @@ static bool add_device(Machine *machine, Options *options, bool hot, GError **er
     if (!slot.drive) {
         return false;
     }
-    slot.backend = add_backend(machine, &props, node, slot.drive);
+    slot.backend = add_backend(machine, &props, name, node, slot.drive);
     slot.backend->props = options_ref(options);
     slot.backend->hotplugged = hot;
     slot.backend->hotpluggable = controller_hot_plugs(slot.controller);
@@ -174,12 +178,15 @@ static bool add_device(Machine *machine, Options *options, bool hot, GError **er
 
 bool machine_add_device(Machine *machine, Options *options, GError **error)
 {
-    return add_device(machine, options, false, error);
+    g_autofree char *name = g_strdup(options_get(options, "backend"));
+
+    options_remove(options, "backend");
+    return add_device(machine, options, name, false, error);
 }
 
 bool machine_plug(void *opaque, Options *options, GError **error)
 {
-    return add_device(opaque, options, true, error);
+    return add_device(opaque, options, NULL, true, error);
 }
 
 static Slot *find_slot(Machine *machine, const Backend *backend)

@@ -192,6 +192,7 @@ static void take_ide_drive(PlanDraft *draft, CmdItem *item, DriveModel model, in
     const char *node_name = options_get(item->parsed, "node-name");
     g_autofree char *generated = g_strdup_printf("ide%d-%s%d", bus, model == DRIVE_HD ? "hd" : "cd", unit);
     drive->source = item;
+    drive->name = g_strdup(id ? id : generated);
     drive->bus = g_strdup_printf("ide.%d", bus);
     drive->unit = unit;
     options_set(drive->props, "id", id ? id : generated);
@@ -404,6 +405,7 @@ static void add_device(PlanDraft *draft, CmdItem *item, DriveModel model, Option
 
     drive->device = item;
     drive->source = source;
+    drive->name = source && cmd_item_is(source, "drive") ? g_strdup(options_get(source->parsed, "id")) : NULL;
     drive->node = node;
     drive->bus = g_strdup(options_get(props, "bus"));
     drive->unit = int_or(props, "unit", -1);

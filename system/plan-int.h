@@ -21,6 +21,7 @@ typedef struct PlanDrive {
     CmdItem *device;    /* the -device, or NULL for if=ide drives */
     Options *props;     /* properties for --device, without driver, bus, unit and bootindex */
     char *node;         /* node name, NULL: empty */
+    char *name;         /* of the -drive, by which monitors know it, or NULL */
     char *bus;          /* QEMU's bus as the user wrote it ("ide.1", "sata1.0"), or NULL: wherever */
     int unit;           /* -1: not given */
     int bootindex;      /* -1: none */

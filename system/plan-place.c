@@ -233,6 +233,9 @@ static void attach_drive(PlanDraft *draft, PlanController *controller, int port)
     if (drive->node) {
         options_set(device, "drive", drive->node);
     }
+    if (drive->name) {
+        options_set(device, "backend", drive->name);
+    }
     for (char **key = keys; *key; key++) {
         options_set(device, *key, options_get(drive->props, *key));
     }

@@ -90,6 +90,7 @@ static void plan_drive_free(gpointer data)
 
     options_unref(drive->props);
     g_free(drive->node);
+    g_free(drive->name);
     g_free(drive->bus);
     g_free(drive);
 }

@@ -57,6 +57,8 @@ static void add_device(RouterConfig *config, JsonObject *device)
     const char *dot = strrchr(bus, '.');
 
     json_object_set_string_member(object, "id", json_object_get_string_member_with_default(device, "id", ""));
+    json_object_set_string_member(object, "name",
+                                  json_object_get_string_member_with_default(device, "backend", ""));
     json_object_set_string_member(object, "driver",
                                   json_object_get_string_member_with_default(device, "driver", ""));
     g_autofree char *controller = dot ? g_strndup(bus, dot - bus) : g_strdup(bus);

@@ -28,7 +28,8 @@ bool router_has_drive(const Router *router, const char *name)
         for (guint i = 0; rest && i < json_array_get_length(devices); i++) {
             JsonObject *device = json_array_get_object_element(devices, i);
             const char *id = json_object_get_string_member(device, "id");
-            if (id[0] && !strcmp(id, rest)) {
+            const char *known = json_object_get_string_member_with_default(device, "name", "");
+            if ((id[0] && !strcmp(id, rest)) || (known[0] && !strcmp(known, name))) {
                 return true;
             }
         }

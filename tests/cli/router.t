@@ -301,6 +301,19 @@ def check_qmp_server(tap, place):
     tap.equal(place.leftovers(), [], "nothing is left, the socket of -qmp neither")
 
 
+def check_names(tap, place):
+    """Drives of the short forms go by QEMU's names for them."""
+    machine = Machine(place, drive=["-cdrom", "a.iso", "-drive", "if=none,id=two,file=a.iso,media=cdrom,readonly=on", "-device", "ide-cd,drive=two,id=dev2"])
+    with Qmp(machine.path) as qmp:
+        tap.equal(sorted(names(qmp.command("query-block"), "device")), ["", "ide2-cd0", "two"], "query-block: the names of -cdrom and -drive")
+        tap.equal(qmp.command("eject", device="two"), {}, "eject by such a name")
+        tap.equal(qmp.wait_event("DEVICE_TRAY_MOVED"), {"device": "two", "id": "dev2", "tray-open": True}, "which the event has, too")
+        tap.equal(qmp.command("human-monitor-command", command_line="change ide2-cd0 b.iso"), "", "the human monitor's change")
+        found = {d["device"]: d for d in qmp.command("query-block")}
+        tap.equal((found["ide2-cd0"]["inserted"]["file"], "inserted" in found["two"]), ("b.iso", False), "both have happened")
+        machine.end(qmp)
+
+
 def check_start_fails(tap, place):
     status, _, err = place.run("spindle", *MACHINE, "-qmp", "unix:/none/q,server=on,wait=off", *DISC)
     tap.equal((status, err), (1, "spindle: -qmp unix:/none/q,server=on,wait=off: Failed to bind socket to /none/q: No such file or directory\n"),
@@ -344,6 +357,7 @@ with Tap() as tap, Place() as place:
     tap.equal(place.leftovers(), [], "nothing is left")
     check_qmp_server(tap, place)
     check_start_fails(tap, place)
+    check_names(tap, place)
     check_lost(tap, place)
     check_deaf_user(tap, place)
     check_daemonize(tap, place)
