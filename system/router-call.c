@@ -92,7 +92,7 @@ void router_call_start(RouterCall *call)
     GError *error = NULL;
 
     if (!call->request && call->len <= JSON_MAX_SIZE) {
-        g_autoptr(JsonNode) node = json_parse(call->text, (gssize)call->len, &error);
+        json_parse(call->text, (gssize)call->len, &error);
         router_call_fail(call, "GenericError", "%s", error ? error->message : "JSON parse error");
         g_clear_error(&error);
     } else if (!call->name || !call->port->ready) {

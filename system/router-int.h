@@ -108,6 +108,7 @@ struct RouterPort {
     GArray *fds;         /* int: came with the bytes of the next command */
     char *got_name;      /* of the getfd just before, and a copy of its descriptor, or -1 */
     int got_fd;
+    int set_fd; /* a copy for the drive process while QEMU adds the descriptor to a set, or -1 */
 };
 
 RouterPort *router_port_new(Router *router, const RouterConfigPort *config);

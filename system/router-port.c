@@ -39,6 +39,9 @@ void router_port_forget_fd(RouterPort *port)
     if (port->got_fd >= 0) {
         close(steal_fd(&port->got_fd));
     }
+    if (port->set_fd >= 0) {
+        close(steal_fd(&port->set_fd));
+    }
     g_clear_pointer(&port->got_name, g_free);
 }
 
@@ -365,7 +368,7 @@ RouterPort *router_port_new(Router *router, const RouterConfigPort *config)
 
     port->router = router;
     port->config = config;
-    port->got_fd = -1;
+    port->got_fd = port->set_fd = -1;
     port->urgent = g_ptr_array_new_with_free_func(g_free);
     port->fds = g_array_new(false, false, sizeof(int));
     port->drives = router_peer_new(config->drives, "The drive process", &drives_ops, port);

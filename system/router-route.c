@@ -6,6 +6,7 @@
 #include "system/router-int.h"
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 #include "monitor/qmp.h"
 
 const char *router_call_arg(const RouterCall *call, const char *name)
@@ -279,10 +280,57 @@ static void route_getfd(RouterCall *call)
     pass(call);
 }
 
+static void ignore_reply(JsonObject *answer, void *opaque)
+{
+}
+
+/* The drive process gets a copy, in the set that QEMU has chosen. */
+static void fd_added(RouterCall *call, JsonObject *answer)
+{
+    JsonNode *value = json_object_get_member(answer, "return");
+    const char *text = router_call_arg(call, "opaque");
+    int fd = call->port->set_fd;
+
+    call->port->set_fd = -1;
+    if (value && JSON_NODE_HOLDS_OBJECT(value) && fd >= 0) {
+        g_autoptr(JsonObject) args = json_object_new();
+        json_object_set_int_member(args, "fdset-id",
+                                   json_object_get_int_member(json_node_get_object(value), "fdset-id"));
+        if (text) {
+            json_object_set_string_member(args, "opaque", text);
+        }
+        router_peer_ask_with_fd(call->port->drives, "add-fd", args, fd, ignore_reply, NULL);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    router_call_answer(call, answer);
+}
+
+static void route_add_fd(RouterCall *call)
+{
+    if (call->fds->len == 1) {
+        call->port->set_fd = fcntl(g_array_index(call->fds, int, 0), F_DUPFD_CLOEXEC, 3);
+    }
+    router_call_pass(call, fd_added);
+}
+
+/* The numbers of the descriptors differ; so all of the set go there, unless one stays with QEMU. */
+static void route_remove_fd(RouterCall *call)
+{
+    JsonNode *id = json_object_get_member(call->args, "fdset-id");
+
+    if (id && JSON_NODE_HOLDS_VALUE(id) && json_node_get_value_type(id) == G_TYPE_INT64 &&
+        !json_object_has_member(call->args, "fd")) {
+        router_peer_ask(call->port->drives, "remove-fd", call->args, ignore_reply, NULL);
+    }
+    pass(call);
+}
+
 static const struct {
     const char *name;
     void (*route)(RouterCall *call);
 } routes[] = {
+    {"add-fd", route_add_fd},
     {"block_resize", route_drive},
     {"block_set_io_throttle", route_drive},
     {"block-latency-histogram-set", route_drive},
@@ -313,6 +361,7 @@ static const struct {
     {"query-chardev", router_merge_chardevs},
     {"query-named-block-nodes", router_merge_named_nodes},
     {"query-status", router_merge_status},
+    {"remove-fd", route_remove_fd},
 };
 
 void router_route(RouterCall *call)

@@ -149,6 +149,25 @@ def check_descriptors(tap, place, qmp):
     os.close(r)
 
 
+def check_fdset(tap, place, qmp):
+    """add-fd: both have it, and a medium can be opened by it."""
+    with open(place.path("b.iso")) as f:
+        message = json.dumps({"execute": "add-fd", "arguments": {"fdset-id": 3, "opaque": "rdonly:b.iso"}}).encode()
+        qmp.socket.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [f.fileno()]))])
+    tap.equal(qmp.answer()["return"]["fdset-id"], 3, "add-fd")
+    qmp.command("blockdev-open-tray", id=CD)
+    qmp.command("blockdev-remove-medium", id=CD)
+    tap.equal(qmp.command("blockdev-add", driver="file", filename="/dev/fdset/3", node_name="fd0", read_only=True), {}, "a node of it")
+    tap.equal(qmp.command("blockdev-insert-medium", id=CD, node_name="fd0"), {}, "as a medium")
+    qmp.command("blockdev-close-tray", id=CD)
+    found = [n["image"]["virtual-size"] for n in qmp.command("query-named-block-nodes") if n["node-name"] == "fd0"]
+    tap.equal(found, [os.path.getsize(place.path("b.iso"))], "with its size")
+    qmp.command("eject", id=CD)
+    tap.equal(qmp.command("blockdev-del", node_name="fd0"), {}, "which goes")
+    tap.equal(qmp.command("remove-fd", fdset_id=3), {}, "as does the set")
+    qmp.take_events()
+
+
 def check_reconnect(tap, place, machine):
     for number in range(5):
         with Qmp(machine.path, negotiate=False) as qmp:
@@ -345,6 +364,7 @@ with Tap() as tap, Place() as place:
         check_media(tap, place, qmp)
         check_protocol(tap, qmp)
         check_descriptors(tap, place, qmp)
+        check_fdset(tap, place, qmp)
         check_nodes(tap, place, qmp)
         check_plug(tap, qmp)
     check_reconnect(tap, place, machine)
