@@ -26,6 +26,8 @@ typedef struct StateGuest {
     unsigned ops;     /* accesses so far */
     unsigned move_at; /* before this one; UINT_MAX: never */
     unsigned moved;   /* times */
+    GBytes *saved;    /* if `save_only`: the state at that point; the guest is not moved then */
+    bool save_only;
     GByteArray *seen;
 } StateGuest;
 
@@ -42,6 +44,9 @@ void state_machine_unpark(StateMachine *m);
 /* Before each access. */
 void state_guest_step(StateGuest *g);
 void state_guest_saw(StateGuest *g, const void *data, size_t len);
+
+/* The state before one of the accesses of `script`, chosen by the seed. */
+GBytes *state_in_the_middle(bool ahci, void (*script)(StateGuest *g));
 
 /* Runs `script` unmoved, then moved before each of its accesses, and compares. */
 void state_run_everywhere(bool ahci, bool slow, void (*script)(StateGuest *g));

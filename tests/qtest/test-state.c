@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Guests whose machine is saved and loaded under them, before each of their accesses in turn.
+ * Guests whose machine is saved and loaded under them, before each of their accesses in turn; and states that
+ * nobody saved.
  */
 #include <string.h>
 
@@ -432,6 +433,156 @@ static void test_script(gconstpointer data)
     state_run_everywhere(scripts[i].ahci, slow, scripts[i].script);
 }
 
+/* States that nobody saved. */
+
+#define HEADER STATE_HEADER_SIZE
+#define SUM    32
+
+/* With a checksum that is right. */
+static GBytes *sealed(GByteArray *bytes)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize len = SUM;
+
+    store_le64(bytes->data + HEADER - 8, bytes->len - HEADER - SUM);
+    g_checksum_update(sum, bytes->data, (gssize)bytes->len - SUM);
+    g_checksum_get_digest(sum, bytes->data + bytes->len - SUM, &len);
+    return g_bytes_new(bytes->data, bytes->len);
+}
+
+static void mutate(GByteArray *bytes)
+{
+    static const uint8_t extremes[] = {0, 1, 0x7f, 0x80, 0xff, 0xfe, 2, 32};
+    unsigned changes = (unsigned)g_test_rand_int_range(1, 6);
+
+    for (unsigned i = 0; i < changes; i++) {
+        unsigned at = (unsigned)g_test_rand_int_range(HEADER, (int)bytes->len - SUM);
+        uint32_t how = (uint32_t)g_test_rand_int();
+
+        if (how % 16 == 0 && bytes->len > HEADER + SUM + 64) {
+            g_byte_array_remove_range(bytes, at, MIN(how >> 8 & 15, bytes->len - SUM - at));
+        } else {
+            bytes->data[at] = how & 16
+                                  ? extremes[how >> 8 & 7]
+                                  : (uint8_t)(how & 32 ? how >> 8 : bytes->data[at] ^ 1u << (how >> 8 & 7));
+        }
+    }
+}
+
+/* A guest that pokes at whatever the state has made of the devices, and resets them in the end. */
+static void use_machine(StateMachine *m)
+{
+    PciDevice *pci = state_machine_pci(m);
+
+    state_machine_unpark(m);
+    for (unsigned i = 0; i < 20; i++) {
+        fake_host_drain(state_machine_host(m));
+        g_main_context_iteration(NULL, false);
+        if (m->ahci) {
+            pci->ops->bar_read(pci, 5, AHCI_PORT_BASE + 4 * i, 4);
+            continue;
+        }
+        for (unsigned reg = 0; reg < 8; reg++) {
+            ide_in(m->disk.ide, reg);
+            ide_in_data(m->disk.ide);
+            ide_out_data(m->disk.ide, (uint16_t)i);
+        }
+        bm_out(m->disk.ide, 0, i & 1 ? 9 : 1);
+    }
+    pci->ops->reset(pci);
+    fake_host_drain(state_machine_host(m));
+}
+
+/* All or nothing: a refused state changes nothing, one that is taken leads nowhere that a guest could not. */
+static void test_mutations(void)
+{
+    unsigned rounds = g_getenv("SPINDLE_STRESS_SECONDS") ? 20000 : 300, refused = 0, taken = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(scripts); i++) {
+        g_autoptr(GBytes) good = state_in_the_middle(scripts[i].ahci, scripts[i].script);
+        StateMachine *m = state_machine_new(scripts[i].ahci, false);
+
+        for (unsigned round = 0; round < rounds; round++) {
+            g_autoptr(GByteArray) bytes = g_byte_array_new();
+            g_autoptr(GBytes) before = state_machine_save(m);
+            g_autoptr(GError) error = NULL;
+
+            g_byte_array_append(bytes, g_bytes_get_data(good, NULL), (guint)g_bytes_get_size(good));
+            mutate(bytes);
+            g_autoptr(GBytes) bad = sealed(bytes);
+            if (state_machine_load(m, bad, &error)) {
+                taken++;
+                use_machine(m);
+            } else {
+                g_autoptr(GBytes) after = state_machine_save(m);
+                refused++;
+                g_assert_nonnull(error);
+                g_assert_true(g_bytes_equal(before, after));
+            }
+        }
+        state_machine_free(m);
+    }
+    g_test_message("%u refused, %u taken", refused, taken);
+    g_assert_cmpuint(refused, >, 100);
+    g_assert_cmpuint(taken, >, 100);
+}
+
+/* Every length, with and without a checksum to it. */
+static void test_cut_off(void)
+{
+    g_autoptr(GBytes) good = state_in_the_middle(false, script_packet_read);
+    StateMachine *m = state_machine_new(false, false);
+    gsize size = g_bytes_get_size(good);
+
+    for (gsize len = 0; len < size; len += len < 200 ? 1 : 37) {
+        g_autoptr(GError) error = NULL, again = NULL;
+        g_autoptr(GBytes) cut = g_bytes_new_from_bytes(good, 0, len);
+        g_autoptr(GByteArray) bytes = g_byte_array_new();
+
+        g_assert_false(state_machine_load(m, cut, &error));
+        g_assert_nonnull(error);
+        if (len >= HEADER + SUM) {
+            g_byte_array_append(bytes, g_bytes_get_data(cut, NULL), (guint)len);
+            g_autoptr(GBytes) whole = sealed(bytes);
+            g_assert_false(state_machine_load(m, whole, &again));
+            g_assert_nonnull(again);
+        }
+    }
+    state_machine_free(m);
+}
+
+/* CVE-2013-4526: more ports in the state than there are. */
+static void test_cve_2013_4526(void)
+{
+    static const uint8_t section[] = {4, 'a', 'h', 'c', 'i', 1, 0, 0, 0};
+    static const uint64_t counts[] = {0, 7, 32, 0x80000000, UINT64_MAX};
+    g_autoptr(GBytes) good = state_in_the_middle(true, script_queued);
+    StateMachine *m = state_machine_new(true, false);
+    g_autoptr(GBytes) before = state_machine_save(m);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(counts); i++) {
+        g_autoptr(GByteArray) bytes = g_byte_array_new();
+        g_autoptr(GError) error = NULL;
+
+        g_byte_array_append(bytes, g_bytes_get_data(good, NULL), (guint)g_bytes_get_size(good));
+        uint8_t *at = memmem(bytes->data, bytes->len, section, sizeof section);
+        g_assert_nonnull(at);
+        store_le64(at + sizeof section + 4, counts[i]);
+        g_autoptr(GBytes) bad = sealed(bytes);
+        g_assert_false(state_machine_load(m, bad, &error));
+        g_assert_nonnull(strstr(error->message, "State of 'ahci': the number of ports is"));
+        g_autoptr(GBytes) after = state_machine_save(m);
+        g_assert_true(g_bytes_equal(before, after));
+    }
+    state_machine_free(m);
+}
+
+/* a71754e5b0, 9a41826f38: in the middle of a packet's DMA; the command starts again from its packet. */
+static void test_atapi_dma(void)
+{
+    state_run_everywhere(true, true, script_ahci_packet);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -439,5 +590,9 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/state/%s/%s", scripts[i / 2].name, i & 1 ? "slow" : "fast");
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_script);
     }
+    g_test_add_func("/state/bad/mutations", test_mutations);
+    g_test_add_func("/state/bad/cut-off", test_cut_off);
+    g_test_add_func("/state/bad/CVE-2013-4526", test_cve_2013_4526);
+    g_test_add_func("/state/bad/a71754e5b0-atapi-dma", test_atapi_dma);
     return g_test_run();
 }
