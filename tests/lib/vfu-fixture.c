@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/lib/vfu-fixture.h"
 
+#include <fcntl.h>
 #include <glib/gstdio.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 unsigned vfu_fixture_count_fds(void)
 {
@@ -60,4 +64,37 @@ void vfu_fixture_enable_msi(VfuFixture *f, uint64_t address, uint16_t data)
     vfu_client_write(f->client, VFU_REGION_CONFIG, FAKE_PCI_MSI + 12, 2, data);
     vfu_client_write(f->client, VFU_REGION_CONFIG, FAKE_PCI_MSI + 2, 2, 0x0081);
     vfu_client_enable_irq(f->client, VFU_IRQ_MSI);
+}
+
+void vfu_fixture_check_alive(VfuFixture *f)
+{
+    vfu_client_write(f->client, FAKE_PCI_MEM_BAR, 0, 4, 0xabcd);
+    g_assert_cmphex(vfu_client_read(f->client, FAKE_PCI_MEM_BAR, 0, 4), ==, 0xabcd);
+}
+
+int vfu_fixture_file(VfuFixtureFile file)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC), again;
+    char path[64];
+
+    g_assert_cmpint(ftruncate(fd, 1 << 20), ==, 0);
+    switch (file) {
+    case VFU_FILE_MEMFD_READ_ONLY:
+        g_snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        again = open(path, O_RDONLY | O_CLOEXEC);
+        break;
+    case VFU_FILE_EVENTFD:
+        again = eventfd(0, EFD_CLOEXEC);
+        break;
+    case VFU_FILE_DIRECTORY:
+        again = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        break;
+    case VFU_FILE_NULL:
+        again = open("/dev/null", O_RDWR | O_CLOEXEC);
+        break;
+    default:
+        return fd;
+    }
+    close(fd);
+    return again;
 }

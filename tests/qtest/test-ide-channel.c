@@ -1,85 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The parallel channel and its bus master with packet devices: register file, selection, PIO, PRD tables,
- * resets.
+ * The parallel channel and its bus master with packet devices: register file, selection, PIO, PRD
+ * tables.
  */
 #include <string.h>
 
 #include "hw/ide/atapi.h"
-#include "tests/qtest/fake-mmc.h"
-#include "tests/qtest/ide-rig.h"
+#include "tests/qtest/ide-cd.h"
 #include "util/bytes.h"
 
-#define OK (ATA_STATUS_DRDY | ATA_STATUS_DSC)
-
-typedef struct CdRig {
-    IdeRig *rig;
-    MmcDrive *drive[2];
-    FakeMmc *mmc[2];
-    IdeDevice *device[2];
-} CdRig;
-
-static bool step(IdeRig *rig)
-{
-    CdRig *cd = rig->opaque;
-
-    return fake_mmc_step(cd->mmc[0]) || (cd->mmc[1] && fake_mmc_step(cd->mmc[1]));
-}
-
-static void add_device(CdRig *cd, unsigned unit)
-{
-    IdeIdentity identity = {.serial = unit ? "SLAVE" : "MASTER"};
-
-    cd->drive[unit] = fake_mmc_new(&cd->mmc[unit]);
-    cd->device[unit] = atapi_new(cd->drive[unit], &identity);
-    g_assert_true(pci_ide_attach(cd->rig->ide, 0, unit, cd->device[unit]));
-    g_assert_false(pci_ide_attach(cd->rig->ide, 0, unit, cd->device[unit]));
-}
-
-static void cd_new(CdRig *cd, bool delayed)
-{
-    *cd = (CdRig){.rig = ide_rig_new(delayed)};
-    cd->rig->opaque = cd;
-    cd->rig->step = step;
-    add_device(cd, 0);
-}
-
-static void cd_free(CdRig *cd)
-{
-    ide_rig_free(cd->rig);
-    for (unsigned i = 0; i < 2; i++) {
-        ide_device_free(cd->device[i]);
-        if (cd->drive[i]) {
-            fake_mmc_free(cd->drive[i]);
-        }
-    }
-}
-
-static void send_packet(IdeRig *rig, uint8_t op, uint32_t start, uint32_t len, uint8_t features,
-                        uint16_t limit)
-{
-    uint8_t cdb[12] = {op};
-    unsigned irqs = rig->irqs;
-
-    store_be32(cdb + 2, start);
-    store_be32(cdb + 6, len);
-    ide_out(rig, TASKFILE_FEATURES, features);
-    ide_out(rig, TASKFILE_LBA_MID, limit & 0xff);
-    ide_out(rig, TASKFILE_LBA_HIGH, limit >> 8);
-    ide_out(rig, TASKFILE_COMMAND, ATA_CMD_PACKET);
-    g_assert_cmphex(ide_alt(rig), ==, OK | ATA_STATUS_DRQ);
-    g_assert_cmphex(ide_in(rig, TASKFILE_COUNT), ==, ATAPI_REASON_CD);
-    g_assert_cmpuint(rig->irqs, ==, irqs);
-    for (unsigned i = 0; i < 12; i += 2) {
-        ide_out_data(rig, load_le16(cdb + i));
-    }
-}
+#define OK IDE_CD_OK
 
 static void test_config_space(void)
 {
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     g_assert_cmphex(load_le32(cd.rig->pci->config), ==, 0x70108086);
     g_assert_cmphex(load_le32(cd.rig->pci->config + 8) >> 8, ==, 0x010180);
     g_assert_cmpuint(cd.rig->pci->bars[4].size, ==, 16);
@@ -89,15 +25,15 @@ static void test_config_space(void)
     g_assert_false(pci_ide_owns_port(cd.rig->ide, 0x1f8));
     g_assert_false(pci_ide_owns_port(cd.rig->ide, 0x3f5));
     g_assert_cmphex(pci_ide_port_read(cd.rig->ide, 0x3f5, 2), ==, 0xffff);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_identify(void)
 {
-    CdRig cd;
+    IdeCd cd;
     uint8_t id[512];
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     ide_out(cd.rig, TASKFILE_DEVICE, 0);
     ide_out(cd.rig, TASKFILE_COMMAND, ATA_CMD_IDENTIFY_PACKET);
     g_assert_true(cd.rig->irq[0]);
@@ -114,7 +50,7 @@ static void test_identify(void)
     g_assert_cmphex(ide_in_data(cd.rig), ==, 0); /* nothing is armed */
     ide_out_data(cd.rig, 0x1234);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, OK);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 /* DRQ blocks of the byte count limit, an interrupt each, one at the end; odd limits lose a byte. */
@@ -122,15 +58,15 @@ static void test_packet_pio(void)
 {
     static const uint16_t limits[] = {2, 512, 2048, 5120, 5121, 0xfffe, 0xffff};
     static const uint32_t lengths[] = {2, 2048, 10240, 10242, 70000};
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     for (unsigned n = 0; n < G_N_ELEMENTS(limits) * G_N_ELEMENTS(lengths); n++) {
         uint16_t limit = limits[n % G_N_ELEMENTS(limits)];
         uint32_t len = lengths[n / G_N_ELEMENTS(limits)], at = 0;
 
         cd.mmc[0]->delayed = n % 2;
-        send_packet(cd.rig, FAKE_CDB_IN, n, len, 0, limit);
+        ide_cd_send_packet(cd.rig, FAKE_CDB_IN, n, len, 0, limit);
         while (at < len) {
             uint32_t block;
 
@@ -154,15 +90,15 @@ static void test_packet_pio(void)
         g_assert_cmphex(ide_in(cd.rig, TASKFILE_COUNT), ==, ATAPI_REASON_IO | ATAPI_REASON_CD);
         g_assert_false(cd.rig->irq[0]);
     }
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_packet_pio_32bit_and_odd(void)
 {
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
-    send_packet(cd.rig, FAKE_CDB_IN, 7, 7, 0, 0xfffe);
+    ide_cd_new(&cd, false);
+    ide_cd_send_packet(cd.rig, FAKE_CDB_IN, 7, 7, 0, 0xfffe);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_LBA_MID), ==, 7);
     for (unsigned i = 0; i < 8; i += 4) {
         uint32_t dword = pci_ide_port_read(cd.rig->ide, 0x1f0, 4);
@@ -172,16 +108,16 @@ static void test_packet_pio_32bit_and_odd(void)
         }
     }
     g_assert_cmphex(ide_wait(cd.rig), ==, OK);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_packet_pio_out(void)
 {
-    CdRig cd;
+    IdeCd cd;
     uint32_t len = 5000, at = 0;
 
-    cd_new(&cd, false);
-    send_packet(cd.rig, FAKE_CDB_OUT, 3, len, 0, 2048);
+    ide_cd_new(&cd, false);
+    ide_cd_send_packet(cd.rig, FAKE_CDB_OUT, 3, len, 0, 2048);
     while (at < len) {
         uint32_t block = MIN(len - at, 2048);
 
@@ -196,15 +132,15 @@ static void test_packet_pio_out(void)
     }
     g_assert_true(cd.rig->irq[0]);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, OK);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_check_condition(void)
 {
-    CdRig cd;
+    IdeCd cd;
     uint8_t cdb[12] = {FAKE_CDB_SENSE, 5};
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     ide_out(cd.rig, TASKFILE_COMMAND, ATA_CMD_PACKET);
     for (unsigned i = 0; i < 12; i += 2) {
         ide_out_data(cd.rig, load_le16(cdb + i));
@@ -212,7 +148,7 @@ static void test_check_condition(void)
     g_assert_true(cd.rig->irq[0]);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, OK | ATA_STATUS_ERR);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_FEATURES), ==, 0x50);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 typedef struct PrdCase {
@@ -237,7 +173,7 @@ static const PrdCase prd_cases[] = {
      4},
 };
 
-static void run_dma(CdRig *cd, const PrdCase *c, unsigned variant)
+static void run_dma(IdeCd *cd, const PrdCase *c, unsigned variant)
 {
     IdeRig *rig = cd->rig;
     bool start_first = variant & 1, stop_early = variant & 2, out = variant & 4;
@@ -255,7 +191,7 @@ static void run_dma(CdRig *cd, const PrdCase *c, unsigned variant)
         bm_out(rig, 0, direction | 1);
         g_assert_cmphex(bm_in(rig, 2), ==, 1);
     }
-    send_packet(rig, out ? FAKE_CDB_OUT : FAKE_CDB_IN, 11, c->len, 1, 0);
+    ide_cd_send_packet(rig, out ? FAKE_CDB_OUT : FAKE_CDB_IN, 11, c->len, 1, 0);
     if (!start_first) {
         ide_settle(rig);
         g_assert_cmphex(ide_alt(rig) & ATA_STATUS_BSY, ==, ATA_STATUS_BSY);
@@ -283,16 +219,16 @@ static void run_dma(CdRig *cd, const PrdCase *c, unsigned variant)
 
 static void test_prds(gconstpointer data)
 {
-    CdRig cd;
+    IdeCd cd;
 
     for (unsigned delayed = 0; delayed < 2; delayed++) {
-        cd_new(&cd, delayed);
+        ide_cd_new(&cd, delayed);
         for (unsigned variant = 0; variant < 8; variant++) {
             cd.mmc[0]->delayed = variant / 2 % 2;
             run_dma(&cd, data, variant);
         }
         g_assert_cmpuint(cd.mmc[0]->live, ==, 0);
-        cd_free(&cd);
+        ide_cd_free(&cd);
     }
 }
 
@@ -300,12 +236,12 @@ static void test_prds(gconstpointer data)
 static void test_dma_order(void)
 {
     IdePrd prds[] = {{IDE_RIG_DATA, 4096}, {0}};
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, true);
+    ide_cd_new(&cd, true);
     bm_table(cd.rig, prds);
     bm_out(cd.rig, 0, 9);
-    send_packet(cd.rig, FAKE_CDB_IN, 1, 4096, 1, 0);
+    ide_cd_send_packet(cd.rig, FAKE_CDB_IN, 1, 4096, 1, 0);
     for (;;) {
         bool landed = cd.rig->host->ram[IDE_RIG_DATA + 4095] == fake_mmc_pattern(1, 4095);
 
@@ -315,7 +251,7 @@ static void test_dma_order(void)
         }
         g_assert_true(fake_host_answer(cd.rig->host, 0) || fake_host_step(cd.rig->host));
     }
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 /* A table in the last bytes of memory, one without an end, one that is nowhere, data nowhere. */
@@ -334,9 +270,9 @@ static void test_odd_tables(gconstpointer delayed)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        CdRig cd;
+        IdeCd cd;
 
-        cd_new(&cd, GPOINTER_TO_INT(delayed));
+        ide_cd_new(&cd, GPOINTER_TO_INT(delayed));
         g_test_message("%s", rows[i].name);
         if (rows[i].table < FAKE_RAM_SIZE) {
             fake_write32(cd.rig->host, rows[i].table, rows[i].data);
@@ -344,39 +280,39 @@ static void test_odd_tables(gconstpointer delayed)
         }
         cd.rig->pci->ops->bar_write(cd.rig->pci, 4, 4, 4, rows[i].table);
         bm_out(cd.rig, 0, 9);
-        send_packet(cd.rig, FAKE_CDB_IN, 1, 4096, 1, 0);
+        ide_cd_send_packet(cd.rig, FAKE_CDB_IN, 1, 4096, 1, 0);
         ide_settle(cd.rig);
         g_assert_cmphex(bm_in(cd.rig, 2), ==, rows[i].status);
         g_assert_true(cd.rig->irq[0]);
         g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, rows[i].device);
-        cd_free(&cd);
+        ide_cd_free(&cd);
     }
 }
 
 /* Bus mastering off: nothing reaches memory, the command ends all the same. */
 static void test_no_bus_master(void)
 {
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     memset(cd.rig->host->ram, 0xee, 65536);
     pci_config_write(cd.rig->pci, 4, 2, 1);
     bm_out(cd.rig, 0, 9);
-    send_packet(cd.rig, FAKE_CDB_IN, 1, 262144, 1, 0);
+    ide_cd_send_packet(cd.rig, FAKE_CDB_IN, 1, 262144, 1, 0);
     g_assert_cmphex(bm_in(cd.rig, 2), ==, 5);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, OK);
     for (unsigned i = 0; i < 65536; i++) {
         g_assert_cmphex(cd.rig->host->ram[i], ==, 0xee);
     }
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_master_and_slave(void)
 {
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
-    add_device(&cd, 1);
+    ide_cd_new(&cd, false);
+    ide_cd_add_device(&cd, 1);
     for (unsigned unit = 0; unit < 2; unit++) {
         ide_out(cd.rig, TASKFILE_DEVICE, (uint8_t)(unit << 4));
         g_assert_cmphex(ide_in(cd.rig, TASKFILE_DEVICE), ==, 0xa0 | unit << 4);
@@ -404,16 +340,16 @@ static void test_master_and_slave(void)
         g_assert_cmphex(ide_in(cd.rig, TASKFILE_LBA_HIGH), ==, 0xeb);
     }
     g_assert_true(pci_ide_detach(cd.rig->ide, 0, 1) == cd.device[1]);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 /* Absent devices: registers store or read 0, commands do nothing, the bus master too (CVE-2020-25743). */
 static void test_absent_devices(void)
 {
-    CdRig cd;
+    IdeCd cd;
     PciIde *ide;
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     ide = cd.rig->ide;
     ide_out(cd.rig, TASKFILE_DEVICE, 0x10);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, 0);
@@ -435,14 +371,14 @@ static void test_absent_devices(void)
     g_assert_cmphex(bm_in(cd.rig, 10), ==, 1);
     bm_out(cd.rig, 8, 0);
     g_assert_cmphex(bm_in(cd.rig, 10), ==, 0);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_interrupt_enable(void)
 {
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     ide_control(cd.rig, ATA_CONTROL_NIEN);
     ide_out(cd.rig, TASKFILE_COMMAND, ATA_CMD_FLUSH_CACHE);
     g_assert_false(cd.rig->irq[0]);
@@ -454,16 +390,16 @@ static void test_interrupt_enable(void)
     g_assert_true(cd.rig->irq[0]);
     g_assert_cmphex(ide_in(cd.rig, TASKFILE_COMMAND), ==, OK);
     g_assert_false(cd.rig->irq[0]);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
 
 static void test_writes_while_busy(void)
 {
-    CdRig cd;
+    IdeCd cd;
 
-    cd_new(&cd, false);
+    ide_cd_new(&cd, false);
     cd.mmc[0]->delayed = true;
-    send_packet(cd.rig, FAKE_CDB_IN, 1, 2048, 0, 2048);
+    ide_cd_send_packet(cd.rig, FAKE_CDB_IN, 1, 2048, 0, 2048);
     g_assert_cmphex(ide_alt(cd.rig), ==, OK | ATA_STATUS_BSY);
     for (unsigned reg = 0; reg < 8; reg++) {
         ide_out(cd.rig, reg, 0x91);
@@ -475,77 +411,8 @@ static void test_writes_while_busy(void)
         g_assert_cmphex(ide_in_data(cd.rig) & 0xff, ==, fake_mmc_pattern(1, i));
     }
     g_assert_cmphex(ide_wait(cd.rig), ==, OK);
-    cd_free(&cd);
+    ide_cd_free(&cd);
 }
-
-static void break_by_srst(IdeRig *rig)
-{
-    ide_control(rig, ATA_CONTROL_SRST);
-    g_assert_true(ide_alt(rig) == ATA_STATUS_BSY || bm_in(rig, 2) & 4); /* a DMA command's end is told */
-    ide_control(rig, 0);
-}
-
-static void break_by_device_reset(IdeRig *rig)
-{
-    ide_out(rig, TASKFILE_COMMAND, ATA_CMD_DEVICE_RESET);
-}
-
-/* CVE-2023-5088: a reset at every stage; what was in flight neither comes back nor goes elsewhere. */
-static void test_reset_in_flight(gconstpointer data)
-{
-    void (*const *break_off)(IdeRig *) = data;
-    IdePrd prds[] = {{IDE_RIG_DATA, 65536}, {IDE_RIG_DATA + 65536, 65536}, {0}};
-    bool over = false;
-
-    for (unsigned variant = 0; variant < 8; variant++) {
-        over = false;
-        for (unsigned n = 0; !over && n < 100; n++) {
-            bool dma = variant & 1, out = variant & 2;
-            CdRig cd;
-
-            cd_new(&cd, true);
-            cd.mmc[0]->delayed = variant & 4;
-            bm_table(cd.rig, prds);
-            bm_out(cd.rig, 0, out ? 1 : 9);
-            send_packet(cd.rig, out ? FAKE_CDB_OUT : FAKE_CDB_IN, 1, 131072, dma, 2048);
-            for (unsigned i = 0; i < n; i++) {
-                over = !fake_host_answer(cd.rig->host, 0) && !fake_mmc_step(cd.mmc[0]) &&
-                       !fake_host_step(cd.rig->host);
-            }
-            if (n % 2) {
-                fake_host_send(cd.rig->host);
-            }
-            (*break_off)(cd.rig);
-            g_assert_cmpuint(cd.mmc[0]->live, ==, 0);
-            while (ide_alt(cd.rig) & ATA_STATUS_BSY) {
-                g_assert_true(fake_host_step(cd.rig->host));
-            }
-            memset(cd.rig->host->ram + IDE_RIG_DATA, 0x77, 131072);
-            ide_settle(cd.rig); /* nothing comes late */
-            for (unsigned i = 0; i < 131072; i += 511) {
-                g_assert_cmphex(cd.rig->host->ram[IDE_RIG_DATA + i], ==, 0x77);
-            }
-            g_assert_cmphex(ide_alt(cd.rig), ==, 0);
-            g_assert_cmphex(ide_in(cd.rig, TASKFILE_LBA_MID), ==, 0x14);
-            g_assert_cmphex(ide_in(cd.rig, TASKFILE_FEATURES), ==, 1);
-            ide_settle(cd.rig);
-            ide_in(cd.rig, TASKFILE_COMMAND);
-            bm_table(cd.rig, prds);
-            bm_out(cd.rig, 0, 9);
-            send_packet(cd.rig, FAKE_CDB_IN, 55, 131072, 1, 0);
-            ide_settle(cd.rig);
-            g_assert_cmphex(bm_in(cd.rig, 2), ==, 4);
-            for (unsigned i = 0; i < 131072; i += 511) {
-                g_assert_cmphex(cd.rig->host->ram[IDE_RIG_DATA + i], ==, fake_mmc_pattern(55, i));
-            }
-            cd_free(&cd);
-        }
-        g_assert_true(over);
-    }
-}
-
-static void (*const by_srst)(IdeRig *) = break_by_srst;
-static void (*const by_device_reset)(IdeRig *) = break_by_device_reset;
 
 static void test_native_mode(void)
 {
@@ -580,69 +447,6 @@ static void test_native_mode(void)
     fake_mmc_free(drive);
 }
 
-/* Random ports, random memory. */
-static void test_stress(gconstpointer delayed)
-{
-    CdRig cd;
-
-    cd_new(&cd, GPOINTER_TO_INT(delayed));
-    add_device(&cd, 1);
-    for (unsigned i = 0; i < 150000; i++) {
-        uint32_t r = (uint32_t)g_test_rand_int(), value = (uint32_t)g_test_rand_int();
-        uint16_t port = (uint16_t)(0x1f0 + (r >> 8) % 8);
-
-        switch (r % 16) {
-        case 0:
-            cd.rig->pci->ops->bar_write(cd.rig->pci, 4, (r >> 8) % 8, 1, value);
-            break;
-        case 1:
-            cd.rig->pci->ops->bar_write(cd.rig->pci, 4, 4, 4, value % (FAKE_RAM_SIZE + 65536));
-            break;
-        case 2:
-            ide_control(cd.rig, r & 0x10000 ? (uint8_t)value : 0);
-            break;
-        case 3:
-            memset(cd.rig->host->ram + value % (FAKE_RAM_SIZE - 64), (int)(r >> 24), 64);
-            break;
-        case 4:
-            ide_out(cd.rig, TASKFILE_COMMAND, r & 0x10000 ? (uint8_t)value : ATA_CMD_PACKET);
-            break;
-        case 5:
-        case 6: { /* mostly sensible packets */
-            uint8_t cdb[12] = {(uint8_t)(value % 5), 5};
-
-            store_be32(cdb + 6, value >> 12);
-            for (unsigned k = 0; k < 12; k += 2) {
-                ide_out_data(cd.rig, load_le16(cdb + k));
-            }
-            break;
-        }
-        case 7:
-        case 8:
-        case 9:
-            pci_ide_port_read(cd.rig->ide, 0x1f0, 2);
-            break;
-        case 10:
-            pci_ide_port_write(cd.rig->ide, port, 1u << (r >> 20) % 3, value);
-            break;
-        case 11:
-            pci_ide_port_read(cd.rig->ide, port, 1u << (r >> 20) % 3);
-            break;
-        case 12:
-            cd.mmc[0]->delayed = !cd.mmc[0]->waiting && r & 0x10000;
-            cd.mmc[1]->delayed = !cd.mmc[1]->waiting && r & 0x20000;
-            pci_config_write(cd.rig->pci, 4, 2, r & 0x7000000 ? 5 : value);
-            break;
-        default:
-            fake_host_answer(cd.rig->host, 0);
-            fake_host_step(cd.rig->host);
-            step(cd.rig);
-            break;
-        }
-    }
-    cd_free(&cd);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -665,11 +469,6 @@ int main(int argc, char **argv)
     g_test_add_func("/ide/CVE-2020-25743-absent-devices", test_absent_devices);
     g_test_add_func("/ide/interrupt-enable", test_interrupt_enable);
     g_test_add_func("/ide/writes-while-busy", test_writes_while_busy);
-    g_test_add_data_func("/ide/CVE-2023-5088-reset-in-flight/srst", &by_srst, test_reset_in_flight);
-    g_test_add_data_func("/ide/CVE-2023-5088-reset-in-flight/device-reset", &by_device_reset,
-                         test_reset_in_flight);
     g_test_add_func("/ide/native-mode", test_native_mode);
-    g_test_add_data_func("/ide/stress/mmap", GINT_TO_POINTER(0), test_stress);
-    g_test_add_data_func("/ide/stress/message", GINT_TO_POINTER(1), test_stress);
     return g_test_run();
 }
