@@ -8,15 +8,25 @@ static const struct {
     DriveOptionKind kind;
     bool has_arg;
 } option_table[] = {
-    {"blockdev", DRIVE_OPTION_BLOCKDEV, true},    {"chardev", DRIVE_OPTION_CHARDEV, true},
-    {"daemonize", DRIVE_OPTION_DAEMONIZE, false}, {"d", DRIVE_OPTION_DEBUG, true},
-    {"D", DRIVE_OPTION_DEBUG_FILE, true},         {"device", DRIVE_OPTION_DEVICE, true},
-    {"help", DRIVE_OPTION_HELP, false},           {"h", DRIVE_OPTION_HELP, false},
-    {"incoming", DRIVE_OPTION_INCOMING, false},   {"lifeline", DRIVE_OPTION_LIFELINE, true},
-    {"monitor", DRIVE_OPTION_MONITOR, true},      {"object", DRIVE_OPTION_OBJECT, true},
-    {"pidfile", DRIVE_OPTION_PIDFILE, true},      {"sandbox", DRIVE_OPTION_SANDBOX, true},
-    {"trace", DRIVE_OPTION_TRACE, true},          {"T", DRIVE_OPTION_TRACE, true},
-    {"version", DRIVE_OPTION_VERSION, false},     {"V", DRIVE_OPTION_VERSION, false},
+    {"blockdev", DRIVE_OPTION_BLOCKDEV, true},
+    {"chardev", DRIVE_OPTION_CHARDEV, true},
+    {"daemonize", DRIVE_OPTION_DAEMONIZE, false},
+    {"d", DRIVE_OPTION_DEBUG, true},
+    {"D", DRIVE_OPTION_DEBUG_FILE, true},
+    {"device", DRIVE_OPTION_DEVICE, true},
+    {"help", DRIVE_OPTION_HELP, false},
+    {"h", DRIVE_OPTION_HELP, false},
+    {"incoming", DRIVE_OPTION_INCOMING, false},
+    {"lifeline", DRIVE_OPTION_LIFELINE, true},
+    {"monitor", DRIVE_OPTION_MONITOR, true},
+    {"object", DRIVE_OPTION_OBJECT, true},
+    {"pidfile", DRIVE_OPTION_PIDFILE, true},
+    {"sandbox", DRIVE_OPTION_SANDBOX, true},
+    {"run-with", DRIVE_OPTION_RUN_WITH, true},
+    {"trace", DRIVE_OPTION_TRACE, true},
+    {"T", DRIVE_OPTION_TRACE, true},
+    {"version", DRIVE_OPTION_VERSION, false},
+    {"V", DRIVE_OPTION_VERSION, false},
     {"vfio-user", DRIVE_OPTION_VFIO_USER, true},
 };
 
@@ -80,6 +90,9 @@ static const char help_text[] =
     "                         create a group of limits for the driver `throttle`\n"
     "\n"
     "  --pidfile <file>       write process ID to a file after startup\n"
+    "\n"
+    "  --run-with user=<name>|<uid>:<gid>\n"
+    "                         go on as that user once everything is open\n"
     "\n"
     "  --sandbox on|off       keep the process from starting programs, gaining rights and the\n"
     "                         like, whatever a disc or a guest makes of it (default: on)\n"

@@ -17,12 +17,20 @@
 #define FOLDER_MAX  80             /* leaves room for a socket's name in sun_path */
 #define ARGS_BEFORE 3              /* argv[0], --lifeline and its argument */
 
-char *launch_choose_folder(GError **error)
+static bool is_usable(const char *place, bool for_all)
+{
+    struct stat info;
+
+    return access(place, W_OK | X_OK) == 0 &&
+           (!for_all || (stat(place, &info) == 0 && (info.st_mode & S_IRWXO) == S_IRWXO));
+}
+
+char *launch_choose_folder(bool for_all, GError **error)
 {
     const char *places[] = {g_getenv("XDG_RUNTIME_DIR"), "/run", g_getenv("TMPDIR"), "/tmp"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
-        if (places[i] && places[i][0] == '/' && access(places[i], W_OK | X_OK) == 0) {
+        if (places[i] && places[i][0] == '/' && is_usable(places[i], for_all)) {
             g_autofree char *name = g_strdup_printf(FOLDER_PREFIX "%ld-%08x", (long)getpid(), g_random_int());
             g_autofree char *path = g_build_filename(places[i], name, NULL);
             if (strlen(path) <= FOLDER_MAX) {
@@ -36,13 +44,16 @@ char *launch_choose_folder(GError **error)
     return NULL;
 }
 
-bool launch_make_folder(const char *folder, GError **error)
+bool launch_make_folder(const char *folder, const RunAs *as, GError **error)
 {
     g_autofree char *place = g_path_get_dirname(folder);
 
     folder_remove_stale(place);
-    return mkdir(folder, 0700) == 0 ||
-           error_set_errno(error, errno, "Could not make the folder '%s'", folder);
+    if (mkdir(folder, 0700) < 0) {
+        return error_set_errno(error, errno, "Could not make the folder '%s'", folder);
+    }
+    return !as || chown(folder, as->uid, as->gid) == 0 ||
+           error_set_errno(error, errno, "Could not give the folder '%s' to user %u", folder, as->uid);
 }
 
 /* A secret goes as key=value: a JSON parser would leave copies of it in the drive process's memory. */
@@ -75,6 +86,11 @@ static char **drive_argv(const Plan *plan, const char *folder, const RouterSetup
     }
     if (plan->incoming) {
         g_ptr_array_add(argv, g_strdup("--incoming"));
+    }
+    if (plan->run_as) {
+        g_autofree char *user = run_as_text(plan->run_as);
+        g_ptr_array_add(argv, g_strdup("--run-with"));
+        g_ptr_array_add(argv, g_strconcat("user=", user, NULL));
     }
     if (router) {
         router_add_drive_options(router, argv, LIFELINE_FD + 1);

@@ -9,13 +9,15 @@
 #include <stdbool.h>
 #include "system/plan.h"
 #include "system/router.h"
+#include "system/run-as.h"
 
 /* A name for the private folder of the sockets, not made yet: in $XDG_RUNTIME_DIR, /run, $TMPDIR or /tmp,
- * the first that can be written to. The caller's; NULL and an error when there is none. */
-char *launch_choose_folder(GError **error);
+ * the first that can be written to; `for_all`: by every user. The caller's; NULL and an error when there is
+ * none. */
+char *launch_choose_folder(bool for_all, GError **error);
 
-/* Makes it, for this user only. */
-bool launch_make_folder(const char *folder, GError **error);
+/* Makes it, for this user only, or for the one that the drive process will be. */
+bool launch_make_folder(const char *folder, const RunAs *as, GError **error);
 
 /* Starts the drive process with the plan's drives and waits until it is ready. On success *ret_fd must stay
  * open, across exec too, for as long as the machine lives: its end ends the drive process, which removes the

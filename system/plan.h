@@ -54,10 +54,11 @@ typedef struct PlanPort {
 } PlanPort;
 
 typedef struct Plan {
-    bool serves;    /* false: nothing for Spindle here, QEMU gets its arguments as they came */
-    bool daemonize; /* -daemonize */
-    bool timestamp; /* -msg timestamp=on */
-    bool paused;    /* -S */
+    bool serves;          /* false: nothing for Spindle here, QEMU gets its arguments as they came */
+    bool daemonize;       /* -daemonize */
+    bool timestamp;       /* -msg timestamp=on */
+    struct RunAs *run_as; /* for whoever launches: NULL, or who the drive process is to be; not the plan's */
+    bool paused;          /* -S */
     char
         *incoming; /* -incoming's argument, which QEMU does not get: it waits for migrate-incoming; or NULL */
     char **qemu_argv;    /* without argv[0] */

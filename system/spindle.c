@@ -119,7 +119,7 @@ static void launch(const Plan *plan, const char *engine, const char *folder, GEr
 
     bool ok =
         !plan->serves ||
-        (launch_make_folder(folder, error) &&
+        (launch_make_folder(folder, plan->run_as, error) &&
          ((!plan->monitors->len && !plan->incoming) || (router = router_setup_new(plan, folder, error))) &&
          launch_drives(plan, folder, router, &fd, &pid, error) && (!router || router_start(router, error)));
     if (ok) {
@@ -147,7 +147,11 @@ int spindle_main(int argc, char **argv)
     if (choice != QTEST_NOT) {
         return run_qtest(argc, argv, choice, reason);
     }
-    g_autofree char *folder = launch_choose_folder(&error);
+    g_autoptr(RunAs) as = NULL;
+    if (!run_as_from_argv((const char *const *)argv + 1, &as, &error)) {
+        return fail(error);
+    }
+    g_autofree char *folder = launch_choose_folder(as != NULL, &error);
     if (!folder) {
         return fail(error);
     }
@@ -157,6 +161,7 @@ int spindle_main(int argc, char **argv)
     }
     secret_object_hide_argv(argc, argv); /* the plan has copies, and starting may take a while */
     log_set_timestamp(plan->timestamp);
+    plan->run_as = as;
     g_autofree char *engine = engine_find(plan->serves, &error);
     if (engine) {
         launch(plan, engine, folder, &error);

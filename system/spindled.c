@@ -20,6 +20,7 @@
 #include "system/lifeline.h"
 #include "system/machine.h"
 #include "system/pidfile.h"
+#include "system/run-as.h"
 #include "system/sandbox.h"
 #include "util/cleanup.h"
 #include "util/error.h"
@@ -37,6 +38,7 @@ typedef struct Daemon {
     Lifeline *lifeline; /* NULL: started by hand */
     const char *pidfile_path;
     PidFile *pidfile; /* NULL: none yet */
+    RunAs *run_as;    /* NULL: as whoever started it */
     bool daemonize;
     bool sandbox;
     bool incoming;
@@ -101,6 +103,10 @@ static bool read_switch(Daemon *daemon, const DriveOption *option, GError **erro
         return true;
     case DRIVE_OPTION_DEBUG_FILE:
         return log_set_file(option->arg, error);
+    case DRIVE_OPTION_RUN_WITH:
+        g_clear_pointer(&daemon->run_as, run_as_free);
+        daemon->run_as = run_as_new(option->arg, error);
+        return daemon->run_as != NULL;
     case DRIVE_OPTION_SANDBOX:
         return sandbox_parse(option->arg, &daemon->sandbox, error);
     case DRIVE_OPTION_DEVICE:
@@ -270,7 +276,8 @@ static bool open_up(Daemon *daemon)
         }
     }
     block_before_sandbox(has_option(daemon, DRIVE_OPTION_MONITOR));
-    if (daemon->sandbox && !sandbox_enter(&error)) {
+    if ((daemon->run_as && !run_as_enter(daemon->run_as, &error)) ||
+        (daemon->sandbox && !sandbox_enter(&error))) {
         report(daemon, NULL, error);
         return false;
     }
@@ -297,6 +304,7 @@ static void clean_up(Daemon *daemon)
          */
         _exit(0);
     }
+    run_as_free(daemon->run_as);
     g_main_loop_unref(daemon->loop);
     g_array_unref(daemon->options);
 }

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -121,11 +122,49 @@ def check_descriptors(tap, place):
     tap.ok(got[0] == 1 and "nofile.iso" in got[2], "a soft limit is raised", got)
 
 
+def ids_of(pid):
+    """Real, effective, saved and file system's; users, then groups, then further groups."""
+    with open("/proc/%d/status" % pid) as f:
+        return re.findall(r"^(?:Uid|Gid|Groups):[ \t]*(.*?)[ \t]*$", f.read(), re.M)
+
+
+def check_run_with(tap, place):
+    """The drive process gives up root as QEMU does, once the images, which only root may read, are open."""
+    status, _, err = place.run("spindle", "-run-with", "user=nosuch", "-cdrom", "a.iso")
+    tap.ok(status == 1 and "-run-with user=nosuch: User " in err and "doesn't exist (and is not <uid>:<gid>)" in err,
+           "-run-with user=: one that there is not", err)
+    if os.geteuid() != 0:
+        tap.skip("-run-with user=", "only root can become another user")
+        return
+    os.chmod(place.path("a.iso"), 0o600)
+    os.chmod(place.tmp, 0o1777)
+    env = {"SPINDLE_QEMU": stand_in(place)}
+    for user, uid, gid in (("nobody", 65534, 65534), ("12345:54321", 12345, 54321)):
+        process = place.start("spindle", "-run-with", "async-teardown=off,user=" + user, "-cdrom", "a.iso", env=env)
+        seen = report(process)
+        tap.equal(seen["argv"][:2], ["-run-with", "async-teardown=off,user=" + user], user + ": QEMU gets the option, too")
+        ids = ids_of(drives(place)[0])
+        tap.equal([line.split() for line in ids], [[str(uid)] * 4, [str(gid)] * 4, [str(gid)]], user + ": the drive process is that")
+        process.kill()
+        process.wait()
+        tap.equal(place.leftovers(), [], user + ": and leaves nothing")
+    os.chmod(place.tmp, 0o700)
+    os.chmod(place.path("a.iso"), 0o644)
+
+
 def check_daemonize(tap, place):
     started = time.monotonic()
     got = place.run("spindle", "-cdrom", "a.iso", "-display", "none", "-S", "-daemonize", "-pidfile", "../tmp/pid")
     tap.equal(got, (0, "", ""), "-daemonize returns, with nobody holding its output (%.1f s)" % (time.monotonic() - started))
     tap.equal(len(drives(place)), 1, "-daemonize: the drive process is there")
+    before = sorted(os.listdir(place.tmp))
+    other = place.start("spindle", "-cdrom", "a.iso", env={"SPINDLE_QEMU": stand_in(place)})
+    report(other)
+    other.kill()
+    other.wait()
+    place.wait_for(lambda: len(drives(place)) == 1, "end of the other machine")
+    place.wait_for(lambda: sorted(os.listdir(place.tmp)) == before, "end of its folder")
+    tap.ok(True, "-daemonize: its folder is left alone, though it has the name of a process that is gone")
     with open(place.tmp + "/pid") as f:
         os.kill(int(f.read()), signal.SIGTERM)
     left = place.leftovers()
@@ -204,6 +243,7 @@ with Tap() as tap, Place() as place:
     check_processes(tap, place)
     check_killed(tap, place)
     check_descriptors(tap, place)
+    check_run_with(tap, place)
     check_daemonize(tap, place)
     check_engine_fails(tap, place)
     check_installed(tap, place)
