@@ -44,7 +44,7 @@ class FtpServer:
                 say("150 coming")
                 out, _ = data.accept()
                 try:
-                    out.sendall(self.content[start:])
+                    out.sendall(memoryview(self.content)[start:])
                 except OSError:
                     pass
                 out.close()
