@@ -242,6 +242,19 @@ static char *text_word(const char *line, unsigned at)
     return NULL;
 }
 
+#define NO_SNAPSHOTS                                                                                         \
+    "Spindle's drives cannot be in snapshots of the machine: stop it and migrate to a file instead"
+
+/* What is loaded would lack their state. */
+static void refuse_snapshot(RouterCall *call)
+{
+    if (router_drives_alive(call->port->router)) {
+        router_call_fail(call, "GenericError", NO_SNAPSHOTS);
+    } else {
+        pass(call);
+    }
+}
+
 /* human-monitor-command: what names a drive first, and the lists. */
 static void route_text(RouterCall *call)
 {
@@ -255,6 +268,8 @@ static void route_text(RouterCall *call)
     if (name && first && g_strv_contains(on_drive, name) &&
         (router_has_drive(router, first) || router_node_is_ours(router, first))) {
         ask(call);
+    } else if (name && (!strcmp(name, "savevm") || !strcmp(name, "loadvm"))) {
+        router_call_return(call, qmp_string("Error: " NO_SNAPSHOTS "\r\n"));
     } else if (!g_strcmp0(name, "info") && (!g_strcmp0(first, "block") || !g_strcmp0(first, "blockstats"))) {
         if (!second) {
             router_merge_text(call);
@@ -362,6 +377,8 @@ static const struct {
     {"query-named-block-nodes", router_merge_named_nodes},
     {"query-status", router_merge_status},
     {"remove-fd", route_remove_fd},
+    {"snapshot-load", refuse_snapshot},
+    {"snapshot-save", refuse_snapshot},
 };
 
 void router_route(RouterCall *call)

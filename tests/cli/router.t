@@ -149,6 +149,17 @@ def check_descriptors(tap, place, qmp):
     os.close(r)
 
 
+def check_refused(tap, qmp):
+    """What would lose the state of Spindle's drives."""
+    words = "Spindle's drives cannot be in snapshots of the machine: stop it and migrate to a file instead"
+    tap.equal(qmp.failure("snapshot-save", job_id="j", tag="t", vmstate="null0", devices=["null0"]), ("GenericError", words), "snapshot-save is refused")
+    tap.equal(qmp.command("human-monitor-command", command_line="savevm x"), "Error: %s\r\n" % words, "as is savevm")
+    qmp.command("blockdev-add", driver="null-co", node_name="mirror0", size=1 << 20)
+    failed = qmp.failure("blockdev-mirror", device=CD, target="mirror0", sync="full", job_id="j")
+    tap.equal(failed, ("GenericError", "Spindle's drives and their nodes do not support 'blockdev-mirror'"), "a block job on Spindle's drive is refused")
+    qmp.command("blockdev-del", node_name="mirror0")
+
+
 def check_fdset(tap, place, qmp):
     """add-fd: both have it, and a medium can be opened by it."""
     with open(place.path("b.iso")) as f:
@@ -364,6 +375,7 @@ with Tap() as tap, Place() as place:
         check_media(tap, place, qmp)
         check_protocol(tap, qmp)
         check_descriptors(tap, place, qmp)
+        check_refused(tap, qmp)
         check_fdset(tap, place, qmp)
         check_nodes(tap, place, qmp)
         check_plug(tap, qmp)
