@@ -27,7 +27,7 @@ int plan_model_units(const char *model)
     return strcmp(model, "ahci") ? 2 : 1;
 }
 
-static const char *controller_model(const char *driver)
+const char *plan_controller_model(const char *driver)
 {
     static const char *const models[][2] = {
         {"ahci", "ahci"}, {"ich9-ahci", "ahci"}, {"piix3-ide", "piix3-ide"}, {"piix4-ide", "piix4-ide"}};
@@ -46,7 +46,7 @@ CmdItem *plan_find_controller(PlanDraft *draft, const char *id, const char **ret
         CmdItem *item = cmd_line_item(draft->line, i);
         if (cmd_item_is(item, "device") && cmd_item_parse(item, "driver") &&
             !g_strcmp0(options_get(item->parsed, "id"), id)) {
-            const char *model = controller_model(options_get(item->parsed, "driver"));
+            const char *model = plan_controller_model(options_get(item->parsed, "driver"));
             if (model && ret_model) {
                 *ret_model = model;
             }

@@ -49,6 +49,8 @@ typedef struct PlanDraft {
     bool uefi;
     bool nodefaults;
     bool snapshot;          /* -snapshot: what QEMU's drives write is thrown away */
+    CmdItem *ide_item;      /* -global spindle.controller=, or NULL */
+    const char *ide_model;  /* controller= for the machine's own IDE drives */
     bool no_default_cd;     /* something taken keeps QEMU from making an empty CD drive */
     GPtrArray *drives;      /* PlanDrive */
     GPtrArray *controllers; /* PlanController */
@@ -94,6 +96,9 @@ PlanSource plan_drive_source(PlanDraft *draft, CmdItem *item, DriveModel model, 
 void plan_drive_props(CmdItem *item, DriveModel model, Options *props);
 /* The node that the device is to use; `item`'s limits come with it. */
 void plan_add_drive_node(PlanDraft *draft, CmdItem *item, Options *node, const char *node_name);
+
+/* value of controller= that Spindle has for `name`, or NULL */
+const char *plan_controller_model(const char *name);
 
 /* plan-place.c */
 bool plan_place_drives(PlanDraft *draft, GError **error);

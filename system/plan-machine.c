@@ -58,6 +58,9 @@ static void read_machine_item(PlanDraft *draft, CmdItem *item, const char **type
     }
 }
 
+/* Spindle's own: what the machine's IDE drives are behind. */
+#define OWN_CONTROLLER "spindle.controller="
+
 static void read_item(PlanDraft *draft, CmdItem *item, const char **type, bool *seen)
 {
     if (cmd_item_is(item, "machine") || cmd_item_is(item, "M")) {
@@ -69,6 +72,10 @@ static void read_item(PlanDraft *draft, CmdItem *item, const char **type, bool *
         add_accel(draft, "kvm", seen);
     } else if (cmd_item_is(item, "nodefaults")) {
         draft->nodefaults = true;
+    } else if (cmd_item_is(item, "global") && g_str_has_prefix(item->arg, OWN_CONTROLLER)) {
+        draft->ide_item = item;
+        draft->ide_model = plan_controller_model(item->arg + strlen(OWN_CONTROLLER));
+        item->dropped = true;
     } else if (cmd_item_is(item, "snapshot")) {
         draft->snapshot = true;
     } else if (cmd_item_is(item, "bios")) {

@@ -11,9 +11,14 @@
 #include <string.h>
 #include "util/error.h"
 
+static int controller_ports(const PlanController *controller)
+{
+    return controller->units > 1 ? 4 : PLAN_PORTS;
+}
+
 static PlanController *controller_get(PlanDraft *draft, const char *user_id)
 {
-    const char *model = "ahci";
+    const char *model = draft->ide_model ? draft->ide_model : "ahci";
 
     for (guint i = 0; i < draft->controllers->len; i++) {
         PlanController *controller = g_ptr_array_index(draft->controllers, i);
@@ -39,9 +44,10 @@ static PlanController *drive_controller(PlanDraft *draft, PlanDrive *drive, int 
     int number, units;
 
     if (!drive->bus || !plan_parse_bus(draft, drive->bus, &id, &number)) {
+        PlanController *own = controller_get(draft, "ide");
         *ret_port = 0;
-        *ret_ports = PLAN_PORTS;
-        return controller_get(draft, "ide");
+        *ret_ports = controller_ports(own);
+        return own;
     }
     PlanController *controller = controller_get(draft, id);
     units = strcmp(id, "ide") ? controller->units : plan_ide_units(draft);
@@ -81,7 +87,7 @@ static bool place_drive(PlanDraft *draft, PlanDrive *drive, GError **error)
     do {
         g_autofree char *id = g_strdup_printf("more%d", extra++);
         controller = controller_get(draft, id);
-    } while (!place_at(controller, 0, PLAN_PORTS, drive));
+    } while (!place_at(controller, 0, controller_ports(controller), drive));
     return true;
 }
 

@@ -199,6 +199,18 @@ static void plan_take_incoming(Plan *plan, CmdLine *line)
     }
 }
 
+static bool plan_check_controller(const PlanDraft *draft, GError **error)
+{
+    if (draft->ide_item && !draft->ide_model) {
+        return error_set(error, "%s: must be one of ahci, piix3-ide, piix4-ide", draft->ide_item->origin);
+    }
+    if (draft->ide_model && plan_model_units(draft->ide_model) > 1 && draft->machine != MACHINE_PC) {
+        return error_set(error, "%s: only machine type 'pc' has its IDE drives in pairs",
+                         draft->ide_item->origin);
+    }
+    return true;
+}
+
 Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks *hooks, GError **error)
 {
     PlanDraft draft = {0};
@@ -209,7 +221,7 @@ Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks 
         plan_read_switches(plan, draft.line);
     }
     if (ok && plan_read_machine(&draft)) {
-        ok = plan_take_drives(&draft, error);
+        ok = plan_check_controller(&draft, error) && plan_take_drives(&draft, error);
         plan->serves = draft.drives->len > 0;
         ok = ok && (!plan->serves || plan_finish(&draft, error));
         if (ok && plan->serves) {
@@ -217,7 +229,8 @@ Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks 
         }
     }
     if (ok) {
-        plan->qemu_argv = plan->serves ? cmd_line_to_argv(draft.line) : g_strdupv((char **)argv);
+        plan->qemu_argv =
+            plan->serves || draft.ide_item ? cmd_line_to_argv(draft.line) : g_strdupv((char **)argv);
         plan->drive = g_steal_pointer(&draft.nodes);
         plan->sockets = g_steal_pointer(&draft.sockets);
         plan->monitors = g_steal_pointer(&draft.monitors);

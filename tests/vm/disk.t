@@ -106,9 +106,9 @@ def check_fio(tap, folder):
 
 
 def check_ide(tap, folder):
-    """PIIX3 on pc, in native mode."""
+    """PIIX3 on pc, in native mode, for all of the machine's own drives."""
     image = sparse(os.path.join(folder, "ide.img"), 128 << 20)
-    args = ["-device", "piix3-ide,id=old"] + disk_options(image, bus="old.0") + tools_options()
+    args = ["-global", "spindle.controller=piix3-ide"] + disk_options(image, bus="ide.0") + tools_options()
     with Guest(args=args, machine="pc") as guest:
         guest.start(180)
         mount_tools(guest)
