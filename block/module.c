@@ -42,6 +42,12 @@ static char *module_find(const char *file)
     return NULL;
 }
 
+bool block_module_present(const char *file)
+{
+    g_autofree char *path = module_find(file);
+    return path != NULL;
+}
+
 const void *block_module_load(const char *file, const char *symbol, unsigned abi, const char *what,
                               GError **error)
 {

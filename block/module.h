@@ -8,6 +8,7 @@
 #define SPINDLE_BLOCK_MODULE_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* Loads `file` from $SPINDLE_MODULE_DIR, beside the program, the build tree that the program runs from, or
  * where it was installed, and returns its table `symbol`. The module stays for good. `what` begins the
@@ -15,5 +16,8 @@
  * at a time for each file. */
 const void *block_module_load(const char *file, const char *symbol, unsigned abi, const char *what,
                               GError **error);
+
+/* Whether there is one to load; it may still turn out to be of another version. Any thread. */
+bool block_module_present(const char *file);
 
 #endif
