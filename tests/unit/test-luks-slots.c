@@ -248,6 +248,41 @@ static void test_detached(gconstpointer format_text)
     luks_test_close(node);
 }
 
+/* An image that could not be made is no image. There are thousands of operations, nearly all of them key
+ * material: the steps become longer. */
+static void test_create_fault(gconstpointer format_text)
+{
+    GError *error = NULL;
+    g_autoptr(Secret) passphrase = secret(LUKS_TEST_PASSPHRASE);
+    g_autofree char *plain = g_strdup_printf("driver=file,filename=%s/n.img", luks_test_folder());
+    int n;
+    for (n = 1; n < 20000; n += 1 + n / 4) {
+        g_autoptr(Options) options = options_parse(format_text, NULL, &error);
+        options_set(options, "pbkdf", "pbkdf2");
+        options_set(options, "pbkdf-iterations", "1000");
+        g_autoptr(LuksFormat) format = luks_format_parse(options, &error);
+        g_assert_no_error(error);
+        g_autofree char *path = luks_test_path("n.img");
+        g_assert_true(g_file_set_contents(path, "", 0, NULL));
+        g_autofree char *text = g_strdup_printf(
+            "driver=fault,fail-nth=%d,file.driver=file,file.filename=%s/n.img", n, luks_test_folder());
+        BlockNode *file = open_node(text);
+        bool ok = luks_create(file, NULL, format, passphrase, PAYLOAD, &error);
+        luks_test_close(file);
+        g_assert_cmpint(ok, ==, error == NULL);
+        g_clear_error(&error);
+        file = open_node(plain);
+        g_assert_cmpuint(luks_probe(file), ==, !ok ? 0 : strstr(format_text, "version=1") ? 1 : 2);
+        luks_test_close(file);
+        if (ok) {
+            break;
+        }
+    }
+    g_test_message("fewer than %d operations", n);
+    g_assert_cmpint(n, >, 10);
+    g_assert_cmpint(n, <, 20000);
+}
+
 /* A write that fails leaves the old passphrase good: for each Nth operation below. */
 static void test_change_fault(gconstpointer format)
 {
@@ -312,6 +347,7 @@ int main(int argc, char **argv)
     add("change", test_change, true);
     add("change-full", test_change_full, false);
     add("change-fault", test_change_fault, false);
+    add("create-fault", test_create_fault, false);
     add("erase", test_erase, true);
     add("erase-wipes", test_erase_wipes, false);
     add("with-cryptsetup", test_with_cryptsetup, false);
