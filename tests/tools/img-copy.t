@@ -189,6 +189,31 @@ report 'SIGUSR1 prints the progress and the copy goes on'
 report '-p prints lines where there is no terminal'
 "$img" convert mixed.raw p.raw >lines && [ ! -s lines ]
 report 'without -p nothing is printed'
+# on_terminal PATTERN COMMAND...: what the command shows on a terminal has the pattern.
+on_terminal() {
+    python3 - "$@" >why 2>&1 <<'EOF'
+import os, pty, re, sys
+shown = b""
+pid, fd = pty.fork()
+if not pid:
+    os.execv(sys.argv[2], sys.argv[2:])
+while True:
+    try:
+        piece = os.read(fd, 4096)
+    except OSError:  # the other end is closed
+        break
+    if not piece:
+        break
+    shown += piece
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(status, shown)
+sys.exit(status or not re.fullmatch(sys.argv[1].encode(), shown, re.S))
+EOF
+}
+on_terminal '(\r  \[[=> ]+\] +[0-9.]+ %  [0-9.]+ [KMG]iB/s  [^\r]*){2,}.*100\.0 %.*\n' "$img" convert -r 20M mixed.raw p.raw
+report 'on a terminal there is a bar with the rate and the time left'
+on_terminal '' "$img" convert -q mixed.raw p.raw
+report 'but not with -q'
 "$img" convert --plot plot.png -r 40M mixed.raw p.raw && python3 - 2>why <<'EOF'
 import struct, zlib
 data = open("plot.png", "rb").read()
