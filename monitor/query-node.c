@@ -52,6 +52,18 @@ static JsonObject *limits_object(const BlockInfo *info)
     return limits;
 }
 
+/* Whether files or devices of this host are at the bottom; of others QEMU knows no more. */
+static bool is_local(BlockNode *node)
+{
+    static const char *const local[] = {"file", "host_device", "host_cdrom", NULL};
+    BlockNode *child;
+
+    while ((child = block_child(node, "file")) || (child = block_child(node, "image"))) {
+        node = child;
+    }
+    return g_strv_contains(local, block_info(node)->driver);
+}
+
 static JsonObject *image_object(const BlockMeasure *measure, BlockNode *node)
 {
     const BlockInfo *info = block_info(node);
@@ -70,7 +82,9 @@ static JsonObject *image_object(const BlockMeasure *measure, BlockNode *node)
     if (g_str_equal(info->driver, "luks")) {
         json_object_set_boolean_member(image, "encrypted", true);
     }
-    json_object_set_boolean_member(image, "dirty-flag", false);
+    if (is_local(node)) {
+        json_object_set_boolean_member(image, "dirty-flag", false);
+    }
     return image;
 }
 
@@ -123,6 +137,13 @@ const char *backend_io_status_name(const Backend *backend)
     return names[backend->io_status];
 }
 
+/* Only a drive whose errors can stop the machine has one, as QEMU's. */
+static bool keeps_io_status(const Backend *backend)
+{
+    return backend->werror == HARD_DISK_ENOSPC || backend->werror == HARD_DISK_STOP ||
+           backend->rerror == HARD_DISK_STOP;
+}
+
 JsonObject *query_drive_object(const GArray *measures, Backend *backend)
 {
     JsonObject *object = json_object_new();
@@ -133,7 +154,9 @@ JsonObject *query_drive_object(const GArray *measures, Backend *backend)
     json_object_set_boolean_member(object, "locked", backend->mmc && mmc_drive_locked(backend->mmc));
     if (backend->qdev) {
         json_object_set_string_member(object, "qdev", backend_qdev(backend));
-        json_object_set_string_member(object, "io-status", backend_io_status_name(backend));
+        if (keeps_io_status(backend)) {
+            json_object_set_string_member(object, "io-status", backend_io_status_name(backend));
+        }
     }
     if (backend->mmc) {
         json_object_set_boolean_member(object, "tray_open", mmc_drive_tray_open(backend->mmc));

@@ -222,9 +222,13 @@ static bool parse_cd(Options *options, DriveProps *props, GError **error)
         log_warn("rerror=%s is not supported for a drive of Spindle's: read errors are reported to the guest",
                  options_get(options, "rerror"));
     }
-    return parse_cd_sizes(options, error) &&
-           options_get_enum(options, "write-cache", on_off_auto, 2, &cache, error) &&
-           options_get_bool(options, "share-rw", false, &share, error);
+    if (!parse_cd_sizes(options, error) ||
+        !options_get_enum(options, "write-cache", on_off_auto, 2, &cache, error) ||
+        !options_get_bool(options, "share-rw", false, &share, error)) {
+        return false;
+    }
+    props->write_back = cache != 1;
+    return true;
 }
 
 bool drive_props_parse(Options *options, DriveProps *ret_props, GError **error)

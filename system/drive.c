@@ -100,7 +100,7 @@ static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *id
     return !node || mmc_drive_insert(drive->mmc, node, false, error);
 }
 
-static HardDiskOnError on_error_for(DriveOnError policy, HardDiskOnError automatic)
+HardDiskOnError drive_on_error(DriveOnError policy, HardDiskOnError automatic)
 {
     static const HardDiskOnError map[] = {
         [DRIVE_ON_ERROR_REPORT] = HARD_DISK_REPORT,
@@ -129,8 +129,8 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
     HardDiskConfig config = {
         .id = props->id,
         .node = node,
-        .rerror = on_error_for(props->rerror, HARD_DISK_REPORT),
-        .werror = on_error_for(props->werror, HARD_DISK_ENOSPC),
+        .rerror = drive_on_error(props->rerror, HARD_DISK_REPORT),
+        .werror = drive_on_error(props->werror, HARD_DISK_ENOSPC),
         .released = drive->stopped,
         .write_back = props->write_back,
     };

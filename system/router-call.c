@@ -42,6 +42,17 @@ static void read_request(RouterCall *call)
     }
 }
 
+/* `detach` of migrate was without effect for long and is gone from QEMU 11, but libvirt 9 still gives it. */
+static void drop_detach(RouterCall *call)
+{
+    if (call->name && !strcmp(call->name, "migrate") && json_object_has_member(call->args, "detach")) {
+        json_object_remove_member(call->args, "detach");
+        g_free(call->text);
+        call->text = json_to_string(call->request, false);
+        call->len = strlen(call->text);
+    }
+}
+
 RouterCall *router_call_new(RouterPort *port, char *text, size_t len, GArray *fds)
 {
     RouterCall *call = g_new0(RouterCall, 1);
@@ -54,6 +65,7 @@ RouterCall *router_call_new(RouterPort *port, char *text, size_t len, GArray *fd
     call->request = len <= JSON_MAX_SIZE ? json_parse(text, (gssize)len, NULL) : NULL;
     if (call->request && JSON_NODE_HOLDS_OBJECT(call->request)) {
         read_request(call);
+        drop_detach(call);
     }
     return call;
 }

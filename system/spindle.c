@@ -110,28 +110,32 @@ static int run_qtest(int argc, char **argv, QtestChoice choice, const char *reas
     return fail(error);
 }
 
-/* The processes beside QEMU, and QEMU. Returns on failure only. */
-static void launch(const Plan *plan, const char *engine, const char *folder, GError **error)
+/* The processes beside QEMU, and QEMU. Returns on failure only, with the exit status: what went wrong is told
+ * before the monitors' connections are closed, since libvirt kills an emulator that closes its own. */
+static int launch(const Plan *plan, const char *engine, const char *folder)
 {
     RouterSetup *router = NULL;
+    GError *error = NULL;
     int fd = -1;
     GPid pid = 0;
 
     bool ok =
         !plan->serves ||
-        (launch_make_folder(folder, plan->run_as, error) &&
-         ((!plan->monitors->len && !plan->incoming) || (router = router_setup_new(plan, folder, error))) &&
-         launch_drives(plan, folder, router, &fd, &pid, error) && (!router || router_start(router, error)));
+        (launch_make_folder(folder, plan->run_as, &error) &&
+         ((!plan->monitors->len && !plan->incoming) || (router = router_setup_new(plan, folder, &error))) &&
+         launch_drives(plan, folder, router, &fd, &pid, &error) && (!router || router_start(router, &error)));
     if (ok) {
         for (guint i = 0; i < plan->notes->len; i++) {
             log_info("%s", (char *)g_ptr_array_index(plan->notes, i));
         }
-        launch_engine(engine, plan, router, fd, pid, error);
+        launch_engine(engine, plan, router, fd, pid, &error);
     }
+    int status = fail(error);
     router_setup_free(router);
     if (plan->serves) {
         folder_remove(folder);
     }
+    return status;
 }
 
 int spindle_main(int argc, char **argv)
@@ -163,8 +167,5 @@ int spindle_main(int argc, char **argv)
     log_set_timestamp(plan->timestamp);
     plan->run_as = as;
     g_autofree char *engine = engine_find(plan->serves, &error);
-    if (engine) {
-        launch(plan, engine, folder, &error);
-    }
-    return fail(error);
+    return engine ? launch(plan, engine, folder) : fail(error);
 }

@@ -181,6 +181,8 @@ class FaultServer:
         for name, value in (("ETag", act.get("etag", self.etag)), ("Last-Modified", act.get("modified", self.modified))):
             if value:
                 headers.append("%s: %s" % (name, value))
+        if not act.get("ignore_range"):
+            headers.append("Accept-Ranges: bytes")
         span = None if act.get("ignore_range") else request.span(size)
         condition = request.headers.get("if-range")
         if condition and condition not in (act.get("etag", self.etag), act.get("modified", self.modified)):
