@@ -60,11 +60,6 @@ int qmp_call_take_fd(QmpCall *call)
     return call->client.take_fd ? call->client.take_fd(call->client.opaque) : -1;
 }
 
-const QmpClient *qmp_call_client(const QmpCall *call)
-{
-    return &call->client;
-}
-
 JsonObject *qmp_args(const QmpCall *call)
 {
     return call->args;

@@ -88,9 +88,6 @@ typedef struct QmpClient {
     void *opaque;
 } QmpClient;
 
-/* The client of a call, for another call on its behalf. */
-const QmpClient *qmp_call_client(const QmpCall *call);
-
 /* Checks and runs one command: for sessions and tests. `client` is copied; NULL: nobody. `done` gets the
  * result as of qmp_call_finish(), inside the call or later. */
 typedef void (*QmpDone)(JsonNode *value, GError *error, void *opaque);

@@ -140,13 +140,3 @@ int fdset_open(const char *path, int flags)
     pthread_mutex_unlock(&table.lock);
     return ret;
 }
-
-void fdset_clear(void)
-{
-    pthread_mutex_lock(&table.lock);
-    for (guint i = 0; table.entries && i < table.entries->len; i++) {
-        close(entry_at(i)->fd);
-    }
-    g_clear_pointer(&table.entries, g_array_unref);
-    pthread_mutex_unlock(&table.lock);
-}

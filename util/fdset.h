@@ -36,7 +36,4 @@ bool fdset_is_path(const char *path);
  * they say, close-on-exec; the caller's. -ENOENT: no such set; -EACCES: none in it was opened so. */
 int fdset_open(const char *path, int flags);
 
-/* Closes all. */
-void fdset_clear(void);
-
 #endif

@@ -38,16 +38,6 @@ def make_files(place):
     place.write("d.img", b"d" * (4 * MIB))
 
 
-def pick(value, path):
-    """What is under a path as "return/0/inserted"; None: there is no such thing."""
-    for part in path.split("/"):
-        try:
-            value = value[int(part) if isinstance(value, list) else part]
-        except (KeyError, IndexError, TypeError, ValueError):
-            return None
-    return value
-
-
 def clean(value, names):
     """Without what is never the same: numbers of generated nodes, counters of time."""
     if isinstance(value, dict):

@@ -293,13 +293,6 @@ class Ide:
         for i in range(3):
             self.reg(3 + i, lba >> 8 * i & 0xff)
 
-    def lba48(self, lba, count, device=0):
-        self.reg(6, 0x40 | device << 4)
-        for high in (True, False):
-            self.reg(2, count >> 8 & 0xff if high else count & 0xff)
-            for i in range(3):
-                self.reg(3 + i, lba >> 8 * (i + 3 * high) & 0xff)
-
     def table(self, entries):
         """entries: (address, bytes), the last one gets the end mark; bytes 0 stands for 64 KiB."""
         data = b"".join(struct.pack("<II", a, n & 0xffff | (0x80000000 if i + 1 == len(entries) else 0))
