@@ -13,6 +13,7 @@
 #include "util/options.h"
 
 #define UNIX_PATH_LEN 107
+#define ABORT_MS      1000 /* for a command to end in order */
 
 static const struct {
     const char *prefix;
@@ -22,6 +23,16 @@ static const struct {
              {"exec:", MIGRATE_EXEC},
              {"file:", MIGRATE_FILE},
              {"fd:", MIGRATE_FD}};
+
+static int reap_child(MigrateUri *uri)
+{
+    int status = 0;
+
+    while (waitpid(uri->child, &status, 0) < 0 && errno == EINTR) {
+    }
+    uri->child = 0;
+    return status;
+}
 
 void migrate_uri_free(MigrateUri *uri)
 {
@@ -38,9 +49,9 @@ void migrate_uri_free(MigrateUri *uri)
             unlink(uri->text);
         }
     }
-    if (uri->child) {
-        kill(uri->child, SIGTERM);
-        waitpid(uri->child, NULL, 0);
+    if (uri->child) { /* was sent nothing yet, else migrate_uri_finish() or _abort() has seen to it */
+        kill(-uri->child, SIGKILL);
+        reap_child(uri);
     }
     g_free(uri->text);
     g_free(uri);
@@ -181,14 +192,20 @@ static int open_socket(MigrateUri *uri, bool incoming, GCancellable *cancellable
     return descriptor_of(connection, error);
 }
 
+/* The shell's own children are to end with it. */
+static void lead_group(gpointer data)
+{
+    setpgid(0, 0);
+}
+
 static int open_command(MigrateUri *uri, bool incoming, GError **error)
 {
     char *argv[] = {"/bin/sh", "-c", uri->text, NULL};
     int fd = -1;
 
     g_spawn_async_with_pipes(NULL, argv, NULL,
-                             G_SPAWN_DO_NOT_REAP_CHILD | (incoming ? G_SPAWN_CHILD_INHERITS_STDIN : 0), NULL,
-                             NULL, &uri->child, incoming ? NULL : &fd, incoming ? &fd : NULL, NULL, error);
+                             G_SPAWN_DO_NOT_REAP_CHILD | (incoming ? G_SPAWN_CHILD_INHERITS_STDIN : 0),
+                             lead_group, NULL, &uri->child, incoming ? NULL : &fd, incoming ? &fd : NULL, NULL, error);
     return fd;
 }
 
@@ -255,18 +272,29 @@ static bool wait_child(MigrateUri *uri, GCancellable *cancellable, GError **erro
 
 bool migrate_uri_finish(MigrateUri *uri, GCancellable *cancellable, GError **error)
 {
-    int status = 0;
-
     if (!uri->child) {
         return true;
     }
     if (!wait_child(uri, cancellable, error)) {
         return false;
     }
-    while (waitpid(uri->child, &status, 0) < 0 && errno == EINTR) {
-    }
-    uri->child = 0;
+    int status = reap_child(uri);
     return status == 0 || error_set(error, "The command of the migration ended with %s %d",
                                     WIFSIGNALED(status) ? "signal" : "status",
                                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void migrate_uri_abort(MigrateUri *uri)
+{
+    if (!uri->child) {
+        return;
+    }
+    kill(-uri->child, SIGTERM);
+    struct pollfd fd = {.fd = (int)syscall(SYS_pidfd_open, uri->child, 0), .events = POLLIN};
+    poll(&fd, 1, ABORT_MS);
+    if (fd.fd >= 0) {
+        close(fd.fd);
+    }
+    kill(-uri->child, SIGKILL);
+    reap_child(uri);
 }

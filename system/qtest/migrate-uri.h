@@ -30,4 +30,7 @@ int migrate_uri_open(MigrateUri *uri, bool incoming, GCancellable *cancellable, 
 /* On the thread, when the descriptor is closed: a command must have ended well. */
 bool migrate_uri_finish(MigrateUri *uri, GCancellable *cancellable, GError **error);
 
+/* On the thread, when it has failed: ends a command and all that it started, at the latest after a second. */
+void migrate_uri_abort(MigrateUri *uri);
+
 #endif

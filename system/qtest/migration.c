@@ -178,7 +178,9 @@ static gpointer thread_main(gpointer data)
 {
     Migration *migration = data;
 
-    run_stage(migration, &migration->error);
+    if (!run_stage(migration, &migration->error)) {
+        migrate_uri_abort(migration->uri);
+    }
     migration->done = g_idle_add(on_thread_done, migration);
     return NULL;
 }

@@ -53,6 +53,10 @@ def move(source, target, uri):
         target.wait(lambda: None if target.qmp.must("query-status")["status"] == "inmigrate" else True, "machine")
 
 
+def processes_of(command):
+    return subprocess.run(["pgrep", "-fx", command], stdout=subprocess.PIPE, text=True).stdout.split()
+
+
 def socket_uri(place):
     place.sockets = getattr(place, "sockets", 0) + 1
     return "unix:" + place.path("m%d" % place.sockets)
@@ -269,13 +273,16 @@ def test_settings(tap, place):
             got = q.must("query-migrate")
             tap.ok(words in got["error-desc"] and q.must("query-status")["running"], "%s fails, and the machine runs on" % uri, got)
         q.events.clear()
-        for size, when in ((0, "its command does not end"), (MIB, "nobody takes what is sent")):
+        sleep = "sleep 100.%d" % os.getpid()
+        for size, command, when in ((0, sleep, "its command does not end"), (0, "trap '' TERM; %s; :" % sleep, "nor with SIGTERM"),
+                                    (MIB, sleep, "nobody takes what is sent")):
             m.write(0x200000, random.Random(0).randbytes(size))  # at last more than a pipe takes
-            q.must("migrate", uri="exec:sleep 100")
-            m.wait(lambda: True if query(m) == "active" else None, "start")
+            q.must("migrate", uri="exec:" + command)
+            m.wait(lambda: True if query(m) == "active" and processes_of(sleep) else None, "start")
             q.must("migrate_cancel")
             wait_migrated(m, "cancelled")
             tap.equal(q.must("query-status")["running"], True, "migrate_cancel when %s: the machine runs on" % when)
+            tap.equal(processes_of(sleep), [], "… and nothing of the command does")
 
 
 def start_incoming(place, stream, *args):
