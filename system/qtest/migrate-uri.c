@@ -203,9 +203,9 @@ static int open_command(MigrateUri *uri, bool incoming, GError **error)
     char *argv[] = {"/bin/sh", "-c", uri->text, NULL};
     int fd = -1;
 
-    g_spawn_async_with_pipes(NULL, argv, NULL,
-                             G_SPAWN_DO_NOT_REAP_CHILD | (incoming ? G_SPAWN_CHILD_INHERITS_STDIN : 0),
-                             lead_group, NULL, &uri->child, incoming ? NULL : &fd, incoming ? &fd : NULL, NULL, error);
+    g_spawn_async_with_pipes(
+        NULL, argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD | (incoming ? G_SPAWN_CHILD_INHERITS_STDIN : 0),
+        lead_group, NULL, &uri->child, incoming ? NULL : &fd, incoming ? &fd : NULL, NULL, error);
     return fd;
 }
 
