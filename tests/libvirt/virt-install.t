@@ -49,8 +49,8 @@ def command(name, cdrom, emulator):
             "detect=off,require=off", "--network", "none", "--graphics", "none", "--noautoconsole", "--wait", str(MINUTES),
             "--serial", "file,path=%s/%s.serial" % (IMAGES, name), "--cdrom", cdrom,
             "--disk", "path=%s,format=raw,bus=sata" % make_disk(name),
-            "--xml", "./devices/emulator=" + emulator, "--xml", luks + "/@format=luks",
-            "--xml", luks + "/secret/@type=passphrase", "--xml", luks + "/secret/@uuid=" + SECRET]
+            "--xml", "./devices/emulator=" + emulator, "--xml", "./devices/serial[1]/source/@append=on",
+            "--xml", luks + "/@format=luks", "--xml", luks + "/secret/@type=passphrase", "--xml", luks + "/secret/@uuid=" + SECRET]
 
 
 def serial_text(name):
@@ -81,7 +81,7 @@ def check_drives(tap, host, name):
     live = host.get("dumpxml", name)
     tap.match(live, re.compile(r'<encryption format="luks"|<encryption format=\'luks\''), name + ": its disk is encrypted")
     text = host.virsh("qemu-monitor-command", name, "--hmp", "info block")[1]
-    tap.match(text, re.compile(r"\(luks\)"), name + ": by the drive's own LUKS layer")
+    tap.match(text, re.compile(r"\(luks, encrypted\)"), name + ": by the drive's own LUKS layer")
     with open("%s/%s.luks" % (IMAGES, name), "rb") as f:
         image = f.read()
     tap.ok(image.startswith(b"LUKS\xba\xbe") and b"EFI PART" not in image, name + ": nothing of it is in the clear")

@@ -238,7 +238,9 @@ static void packet(StateGuest *g, const uint8_t *cdb, uint32_t limit, uint32_t l
         if (way == PIO_IN) {
             take(g, n);
         } else {
-            give(g, n, disk_rig_ram(&g->m->disk, DATA) + len - left);
+            /* A copy: the memory goes away with the machine that the guest leaves. */
+            g_autofree uint8_t *data = g_memdup2(disk_rig_ram(&g->m->disk, DATA) + len - left, n);
+            give(g, n, data);
         }
         left -= n;
     }
