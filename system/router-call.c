@@ -193,6 +193,31 @@ void router_call_answer(RouterCall *call, JsonObject *answer)
     send_answer(call, member, value ? json_node_copy(value) : qmp_object(json_object_new()));
 }
 
+static void events_are_through(RouterCall *call, JsonObject *answer)
+{
+    g_autoptr(JsonNode) kept = g_steal_pointer(&call->kept);
+
+    router_call_answer(call, json_node_get_object(kept));
+}
+
+void router_call_answer_behind_events(RouterCall *call, JsonObject *answer)
+{
+    static const char question[] = "{\"execute\":\"query-status\"}\n";
+    RouterPort *port = call->port;
+
+    if (call->orphan || !port->engine) {
+        router_call_answer(call, answer);
+        return;
+    }
+    g_clear_pointer(&call->kept, json_node_unref);
+    call->kept = json_node_new(JSON_NODE_OBJECT);
+    json_node_set_object(call->kept, answer);
+    call->refs++;
+    call->on_engine = events_are_through;
+    port->waiting = call;
+    stream_write(port->engine, question, sizeof question - 1);
+}
+
 void router_call_return(RouterCall *call, JsonNode *value)
 {
     send_answer(call, "return", value);

@@ -154,6 +154,9 @@ void router_call_engine_answered(RouterCall *call, const char *text, size_t len)
 void router_call_ask(RouterCall *call, void (*on_drives)(RouterCall *call, JsonObject *answer));
 /* Answers, and ends it: with a copy of the answer's `return` or `error`; a value (taken over); an error. */
 void router_call_answer(RouterCall *call, JsonObject *answer);
+/* The same for what QEMU has answered to the router's own session: behind the events that it has sent to this
+ * user before, such as MIGRATION's `setup`, which libvirt counts on. */
+void router_call_answer_behind_events(RouterCall *call, JsonObject *answer);
 void router_call_return(RouterCall *call, JsonNode *value);
 void router_call_fail(RouterCall *call, const char *error_class, const char *format, ...) G_GNUC_PRINTF(3, 4);
 

@@ -215,7 +215,7 @@ static void incoming_replied(JsonObject *answer, void *opaque)
         router_load_failed(job->state, "%s", router_answer_text(answer));
     }
     if (job->call) {
-        router_call_answer(job->call, answer);
+        router_call_answer_behind_events(job->call, answer);
     }
     router_job_free(job);
 }

@@ -15,7 +15,7 @@ static void engine_replied(JsonObject *answer, void *opaque)
 {
     StateJob *job = opaque;
 
-    router_call_answer(job->call, answer);
+    router_call_answer_behind_events(job->call, answer);
     router_job_free(job);
 }
 
