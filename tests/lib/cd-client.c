@@ -14,12 +14,16 @@
  *
  * Commands, and their lines:
  *
- *   cdb LENGTH HEX    sends the CDB and takes up to LENGTH bytes: `cdb KKAAQQ HEX` with the sense and the
- * data reads N COUNT     N READ(10) of COUNT sectors, in order, again from the start at the end: `reads
- * KKAAQQ MS` sum LBA COUNT     READ(10): `sum KKAAQQ SHA1` write LBA BYTE    to a disk, one sector full of
- * BYTE (hexadecimal): `write TFD`, once it has ended reg OFFSET        the register at hexadecimal OFFSET of
- * the ABAR: `reg VALUE` up                starts the port, as a driver does with a drive that has come: `up`
- *   mark TEXT         `mark TEXT`
+ *   cdb LENGTH HEX       sends the CDB, takes up to LENGTH bytes: `cdb KKAAQQ HEX`, sense and data
+ *   reads N COUNT        N READ(10) of COUNT sectors in order, from the start again at the end:
+ *                        `reads KKAAQQ MS`
+ *   sum LBA COUNT        READ(10): `sum KKAAQQ SHA1`
+ *   places LBA N COUNT   N sectors by READ(10) of COUNT, each 8 bytes of which hold their place, big
+ *                        endian: `places KKAAQQ GOOD MS`, with those up to the first wrong one
+ *   write LBA BYTE       to a disk, a sector full of BYTE (hexadecimal): `write TFD`, once it ended
+ *   reg OFFSET           the register at hexadecimal OFFSET of the ABAR: `reg VALUE`
+ *   up                   starts the port, as a driver does with a drive that has come: `up`
+ *   mark TEXT            `mark TEXT`
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -123,6 +127,33 @@ static void command_sum(Script *s, const char *args)
     say("sum %06x %s", sense, sum);
 }
 
+/* Sectors of `data`, which begins at `lba`, before the first with a word that is not its place. */
+static unsigned sectors_in_place(const uint8_t *bytes, uint32_t lba, unsigned count)
+{
+    for (uint64_t i = 0; i < count * UINT64_C(2048); i += 8) {
+        if (load_be64(bytes + i) != lba * UINT64_C(2048) + i) {
+            return i / 2048;
+        }
+    }
+    return count;
+}
+
+static void command_places(Script *s, const char *args)
+{
+    unsigned lba = 0, all = 0, count = 0, good = 0, now = 1;
+    uint32_t sense = 0;
+    sscanf(args, "%u %u %u", &lba, &all, &count);
+    const gint64 begun = g_get_monotonic_time();
+    while (good < all && sense == 0 && now > 0) {
+        now = MIN(count, all - good);
+        sense = read10(s, lba + good, (uint16_t)now);
+        const unsigned right = sense ? 0 : sectors_in_place(data(s), lba + good, now);
+        good += right;
+        now = right < now ? 0 : now;
+    }
+    say("places %06x %u %" PRId64, sense, good, (g_get_monotonic_time() - begun) / 1000);
+}
+
 static void command_write(Script *s, const char *args)
 {
     unsigned lba = 0, byte = 0;
@@ -150,6 +181,8 @@ static void obey(Script *s, const char *line)
         command_reads(s, line + 6);
     } else if (g_str_has_prefix(line, "sum ")) {
         command_sum(s, line + 4);
+    } else if (g_str_has_prefix(line, "places ")) {
+        command_places(s, line + 7);
     } else if (g_str_has_prefix(line, "write ")) {
         command_write(s, line + 6);
     } else if (g_str_has_prefix(line, "reg ")) {

@@ -25,7 +25,7 @@ class Guest:
         out = []
         while self.pending:
             words = self.process.stdout.readline().split()
-            if words[1] in ("cdb", "sum", "reads", "reg", "up", "write"):
+            if words[1] in ("cdb", "sum", "reads", "places", "reg", "up", "write"):
                 out.append(words[1:])
                 self.pending -= 1
         return out
