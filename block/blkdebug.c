@@ -54,9 +54,11 @@ static void suspend(BlockNode *node, const char *tag)
     Suspended self = {.tag = g_strdup(tag)};
     s->suspended = g_list_prepend(s->suspended, &self);
     trace(blkdebug_suspend, node->name, tag);
+    block_parked(1);
     while (!self.resumed) {
         pthread_cond_wait(&s->wake, &s->lock);
     }
+    block_parked(-1);
     s->suspended = g_list_remove(s->suspended, &self);
     g_free(self.tag);
 }

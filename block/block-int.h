@@ -88,6 +88,10 @@ typedef struct BlockDriver {
      * Absent: nothing to wake. */
     void (*interrupt)(BlockNode *node);
 
+    /* Who waits in this node for a limit passes: now, or from now on for ever. Loop thread. Absent: there are
+     * no limits. */
+    void (*hurry)(BlockNode *node, bool for_good);
+
     /* The node below changed its info (medium, size): work out node->info anew; size by
      * block_node_set_size(). Loop thread, must not block. Absent: nothing depends on the child. */
     void (*refresh)(BlockNode *node);
@@ -212,5 +216,9 @@ void block_call_on_loop(void (*func)(void *data), void *data);
  * hand-over: `apply` runs on the loop thread just before the listeners; `data` is freed with `free_data`. */
 void block_node_post_event(BlockNode *node, BlockEvent event, void (*apply)(BlockNode *node, void *data),
                            void *data, GDestroyNotify free_data);
+
+/* A driver's worker begins (1) or ends (-1) to wait for a word of this process that may not come by itself.
+ */
+void block_parked(int more);
 
 #endif

@@ -77,7 +77,7 @@ struct BlockRequest {
     struct BlockRequestPrivate {
         void *work[8];
         int state;
-        bool abandoned;
+        bool abandoned, hurried;
         BlockNode *held;
         int64_t started; /* us, when it had to wait for a worker */
         GList link;
@@ -101,6 +101,18 @@ bool block_cancel(BlockRequest *request);
 
 /* Nobody waits for the result any more. See sentence 7. */
 void block_abandon(BlockRequest *request);
+
+/* It is to end as soon as it can: no limit (throttle) holds it up any more, nor those who wait beside it. For
+ * a request under way; in any other state nothing happens. */
+void block_hurry(BlockRequest *request);
+
+/* No limit of this node's chain holds anyone up any more, as for a node that goes away (`for_good`), or who
+ * waits just now. */
+void block_unlimit(BlockNode *node, bool for_good);
+
+/* Waits until the workers have done all that does not wait for a limit or a breakpoint, at most `timeout_ms`
+ * of real time. Runs `done`. For a clock that stands still: before and after it is moved. */
+void block_settle(unsigned timeout_ms);
 
 /* Opens a chain from `driver=`, … options (`node-name`, `read-only`, `cache.direct`, `cache.no-flush`,
  * `auto-read-only`, `discard`, `detect-zeroes` and the driver's own; a child is a `file.`-prefixed set of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * What node.c, open.c, calls.c and request.c share; nobody else includes this. The comment beside each member
- * of BlockNodePrivate says which thread may touch it.
+ * What node.c, open.c, calls.c, request.c and impatience.c share; nobody else includes this. The comment
+ * beside each member of BlockNodePrivate says which thread may touch it.
  */
 #ifndef SPINDLE_BLOCK_CORE_H
 #define SPINDLE_BLOCK_CORE_H
@@ -80,11 +80,22 @@ void node_free(BlockNode *node);
 
 /* request.c: opens and closes on the pool (loop thread), and the count of what block_shutdown() waits for
  * (any thread). */
+enum { STATE_NEW, STATE_QUEUED, STATE_RUNNING, STATE_READY }; /* of a request */
+
+/* impatience.c: what wakes workers. A request begins and ends to run. */
+void impatience_start(BlockRequest *request);
+void impatience_end(BlockRequest *request);
+/* Interrupts all nodes, now and again; the timer. */
+guint impatience_with_all(void);
+void impatience_reset(void);
+
 void boundary_submit_urgent(Work *work);
 void boundary_pending_begin(void);
 void boundary_pending_done(void);
 /* How many of these are block_drive_work. Any thread. */
 void boundary_drive_work(BlockDriveWork kind, int more);
+/* Whether all that is pending hangs in drives: `hanging` reads, and what is asked and closed. */
+bool boundary_only_drives_hang(int hanging);
 
 /* Around each call into a driver: one at a time unless it is `parallel`. Any thread. */
 static inline void node_call_begin(BlockNode *node)

@@ -24,25 +24,21 @@
 #include <errno.h>
 #include <string.h>
 
-#define POOL_THREADS       32
-#define NODE_RUNNING       8  /* workers for one parallel node */
-#define NODE_BACKGROUND    4  /* of which background */
-#define TOTAL_BACKGROUND   8  /* of POOL_THREADS */
-#define DELIVER_MAX        64 /* completions per turn of the loop */
-#define INTERRUPT_AGAIN_MS 20
-
-enum { STATE_NEW, STATE_QUEUED, STATE_RUNNING, STATE_READY };
+#define POOL_THREADS     32
+#define NODE_RUNNING     8  /* workers for one parallel node */
+#define NODE_BACKGROUND  4  /* of which background */
+#define TOTAL_BACKGROUND 8  /* of POOL_THREADS */
+#define DELIVER_MAX      64 /* completions per turn of the loop */
 
 /* Loop thread, but `pending`. */
 static struct {
     WorkPool *pool;
     GSource *source;
-    GQueue ready;     /* of requests in READY */
-    GQueue waiting;   /* of nodes whose queue holds requests */
-    GQueue abandoned; /* of requests in RUNNING that nobody waits for */
-    guint interrupt_timer;
+    GQueue ready;   /* of requests in READY */
+    GQueue waiting; /* of nodes whose queue holds requests */
     unsigned running, running_background;
     bool delivering;
+    gint parked;                        /* atomic: workers that wait for a word of this process */
     gint pending;                       /* atomic: requests, opens and closes that are not done */
     gint drive_work[BLOCK_DRIVE_KINDS]; /* atomic: of these, what may hang in a drive of the host */
 } boundary;
@@ -208,6 +204,7 @@ static void request_start(BlockRequest *request, BlockNode *gate)
     for (BlockNode *node = request->priv.held; node; node = node->child) {
         node->priv->active++;
     }
+    impatience_start(request);
     work_pool_submit(boundary_pool(), work);
 }
 
@@ -220,12 +217,9 @@ static void request_stop(BlockRequest *request, BlockNode *gate)
         boundary.running_background--;
         gate->priv->queue.running_background--;
     }
-    if (request->priv.abandoned) {
-        g_queue_unlink(&boundary.abandoned, &request->priv.link);
-    }
+    impatience_end(request);
     for (BlockNode *node = request->priv.held; node; node = node->child) {
         node->priv->active--;
-        node->priv->active_abandoned -= request->priv.abandoned;
     }
 }
 
@@ -342,7 +336,7 @@ void block_submit(BlockRequest *request)
     trace(block_request_submit, block_name(request->node), (void *)request, (int)request->op, request->offset,
           request->bytes);
     request->priv.link = (GList){.data = request};
-    request->priv.abandoned = false;
+    request->priv.abandoned = request->priv.hurried = false;
     request->priv.held = block_ref(request->node);
     boundary_pending_begin();
     int ret = request_check(request);
@@ -369,7 +363,6 @@ bool block_cancel(BlockRequest *request)
     } else if (request->priv.state == STATE_RUNNING &&
                work_pool_cancel(boundary_pool(), request_work(request))) {
         request_stop(request, gate);
-        request->priv.abandoned = false; /* out of that list */
         boundary_start_waiting();
     } else {
         return false;
@@ -378,84 +371,32 @@ bool block_cancel(BlockRequest *request)
     return true;
 }
 
-/* Wakes the nodes in which only abandoned requests are left; a driver that others still wait for is left in
- * peace. */
-static void interrupt_chain(BlockNode *node)
+bool boundary_only_drives_hang(int hanging)
 {
-    for (; node; node = node->child) {
-        if (node->driver->interrupt && node->priv->active == node->priv->active_abandoned) {
-            node->driver->interrupt(node);
-        }
-    }
-}
-
-/* Again and again: an interrupt that came before the worker began to wait is lost. */
-static gboolean interrupt_again(gpointer opaque)
-{
-    for (GList *l = boundary.abandoned.head; l; l = l->next) {
-        interrupt_chain(((BlockRequest *)l->data)->priv.held);
-    }
-    if (boundary.abandoned.head) {
-        return G_SOURCE_CONTINUE;
-    }
-    boundary.interrupt_timer = 0;
-    return G_SOURCE_REMOVE;
-}
-
-void block_abandon(BlockRequest *request)
-{
-    if (block_cancel(request) || request->priv.state != STATE_RUNNING || request->priv.abandoned) {
-        return;
-    }
-    request->priv.abandoned = true;
-    g_queue_push_tail_link(&boundary.abandoned, &request->priv.link);
-    for (BlockNode *node = request->priv.held; node; node = node->child) {
-        node->priv->active_abandoned++;
-    }
-    interrupt_chain(request->priv.held);
-    if (!boundary.interrupt_timer) {
-        boundary.interrupt_timer = g_timeout_add(INTERRUPT_AGAIN_MS, interrupt_again, NULL);
-    }
-}
-
-static gboolean shutdown_tick(gpointer opaque)
-{
-    g_autoptr(GList) nodes = block_list();
-    for (GList *l = nodes; l; l = l->next) {
-        BlockNode *node = l->data;
-        if (node->driver->interrupt && node->priv->active > 0) {
-            node->driver->interrupt(node);
-        }
-    }
-    return G_SOURCE_CONTINUE;
-}
-
-/* Reads of a drive's medium that nobody waits for. */
-static int hanging_reads(void)
-{
-    int reads = 0;
-    for (GList *l = boundary.abandoned.head; l; l = l->next) {
-        const BlockNode *node = ((BlockRequest *)l->data)->priv.held;
-        while (node->child) {
-            node = node->child;
-        }
-        reads += node->info.removable;
-    }
-    return reads;
-}
-
-bool block_drives_hang(void)
-{
-    const int hanging = hanging_reads() + g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_ASKED]);
+    hanging += g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_ASKED]);
     const int closing = g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_CLOSING]);
     return hanging > 0 && g_atomic_int_get(&boundary.pending) <= hanging + closing;
+}
+
+void block_parked(int more)
+{
+    g_atomic_int_add(&boundary.parked, more);
+}
+
+void block_settle(unsigned timeout_ms)
+{
+    gint64 deadline = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
+    block_deliver_ready();
+    while ((int)boundary.running > g_atomic_int_get(&boundary.parked) && g_get_monotonic_time() < deadline) {
+        work_pool_poll(boundary_pool(), 1);
+        block_deliver_ready();
+    }
 }
 
 bool block_shutdown(unsigned timeout_ms)
 {
     gint64 deadline = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
-    guint tick = g_timeout_add(INTERRUPT_AGAIN_MS, shutdown_tick, NULL);
-    shutdown_tick(NULL);
+    guint tick = impatience_with_all();
     while (g_atomic_int_get(&boundary.pending) > 0 && g_get_monotonic_time() < deadline) {
         g_main_context_iteration(NULL, TRUE);
     }
@@ -469,9 +410,6 @@ bool block_shutdown(unsigned timeout_ms)
         g_source_destroy(boundary.source);
         g_clear_pointer(&boundary.source, g_source_unref);
     }
-    if (boundary.interrupt_timer) {
-        g_source_remove(boundary.interrupt_timer);
-        boundary.interrupt_timer = 0;
-    }
+    impatience_reset();
     return true;
 }

@@ -101,10 +101,10 @@ void throttle_buckets_leak(ThrottleBuckets *buckets, int64_t now)
     }
 }
 
-/* Until `excess` has leaked at `rate` a second. */
+/* Until `excess` has leaked at `rate` a second, but for less than a nanosecond. */
 static int64_t leak_time(double excess, double rate)
 {
-    return excess > 0 ? (int64_t)(excess * 1e9 / rate) + 1 : 0;
+    return excess > 0 ? (int64_t)(excess * 1e9 / rate) : 0;
 }
 
 /* Without a burst a tenth of a second's worth may pass at once: else every other request would wait. */

@@ -2,6 +2,9 @@
  *
  * Throttle groups, and `driver=throttle` (options `throttle-group` and `file`). A request that has to wait
  * does so on its worker.
+ *
+ * A group that was made while a machine's clock runs (throttle_clock_set()) follows that alone; an earlier
+ * one follows the host's clock and what the machine's is moved by, as limits of the engine's command line do.
  */
 #include "block/block-int.h"
 #include "block/throttle-bucket.h"
@@ -13,17 +16,21 @@
 
 struct ThrottleGroup {
     char *name;
+    bool by_guest_clock;
     unsigned refs;        /* the table's lock */
     pthread_mutex_t lock; /* for the rest */
-    pthread_cond_t wake;
+    pthread_cond_t wake, looked;
     ThrottleBuckets buckets;
-    GQueue waiting[2]; /* of links on the stacks of workers: read and write, first come first served */
+    GQueue waiting[2];   /* of links on the stacks of workers: read and write, first come first served */
+    int64_t may_pass[2]; /* when the first of them may, by the group's clock; 0: it has yet to look */
 };
 
 typedef struct ThrottleState {
     ThrottleGroup *group; /* atomic; changed on the loop thread */
     GSList *former;       /* groups that requests may still wait in, with references; loop thread */
-    gint interrupts;      /* atomic; waiters look at it under the group's lock */
+    gint interrupts;      /* atomic; waiters look at it under the group's lock, as at the next */
+    gint hurries;         /* atomic */
+    gint unlimited;       /* atomic: for ever */
 } ThrottleState;
 
 /* All groups, by name. Any thread, under the lock. */
@@ -32,11 +39,23 @@ static struct {
     GList *groups;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int64_t now_ns(void)
+/* A machine's clock, where there is one. Written on the loop thread; atomic. */
+static struct {
+    int64_t ns;
+    gint runs;
+} guest_clock;
+
+static int64_t host_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int64_t group_now(const ThrottleGroup *group)
+{
+    int64_t moved = __atomic_load_n(&guest_clock.ns, __ATOMIC_ACQUIRE);
+    return group->by_guest_clock ? moved : host_ns() + moved;
 }
 
 /* Called with the table's lock held. */
@@ -58,18 +77,21 @@ static ThrottleGroup *group_alloc(const char *name, const ThrottleLimits *limits
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&group->wake, &attr);
+    pthread_cond_init(&group->looked, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&group->lock, NULL);
     group->name = g_strdup(name);
     group->refs = 1;
+    group->by_guest_clock = g_atomic_int_get(&guest_clock.runs);
     group->buckets.limits = *limits;
-    group->buckets.leaked_at = now_ns();
+    group->buckets.leaked_at = group_now(group);
     return group;
 }
 
 static void group_free(ThrottleGroup *group)
 {
     pthread_cond_destroy(&group->wake);
+    pthread_cond_destroy(&group->looked);
     pthread_mutex_destroy(&group->lock);
     g_free(group->name);
     g_free(group);
@@ -137,6 +159,13 @@ void throttle_group_unref(ThrottleGroup *group)
     }
 }
 
+/* All who wait. Called with the lock held. */
+static void group_look_again(ThrottleGroup *group)
+{
+    group->may_pass[0] = group->may_pass[1] = 0;
+    pthread_cond_broadcast(&group->wake);
+}
+
 bool throttle_group_set_limits(ThrottleGroup *group, const ThrottleLimits *limits, GError **error)
 {
     if (!throttle_limits_check(limits, error)) {
@@ -144,8 +173,8 @@ bool throttle_group_set_limits(ThrottleGroup *group, const ThrottleLimits *limit
     }
     pthread_mutex_lock(&group->lock);
     /* Levels start anew, as in QEMU. */
-    group->buckets = (ThrottleBuckets){.limits = *limits, .leaked_at = now_ns()};
-    pthread_cond_broadcast(&group->wake);
+    group->buckets = (ThrottleBuckets){.limits = *limits, .leaked_at = group_now(group)};
+    group_look_again(group);
     pthread_mutex_unlock(&group->lock);
     return true;
 }
@@ -165,13 +194,83 @@ void throttle_group_get_limits(ThrottleGroup *group, ThrottleLimits *ret)
 /* Called with the lock held by the first of its queue, or when the queue is empty. ns; 0: it may pass. */
 static int64_t group_wait_time(ThrottleGroup *group, bool write)
 {
-    throttle_buckets_leak(&group->buckets, now_ns());
+    throttle_buckets_leak(&group->buckets, group_now(group));
     return throttle_buckets_wait(&group->buckets, write);
 }
 
 static ThrottleGroup *state_group(ThrottleState *s)
 {
     return g_atomic_pointer_get(&s->group);
+}
+
+void throttle_clock_set(int64_t ns)
+{
+    pthread_mutex_lock(&table.lock);
+    __atomic_store_n(&guest_clock.ns, ns, __ATOMIC_RELEASE);
+    g_atomic_int_set(&guest_clock.runs, 1);
+    for (GList *l = table.groups; l; l = l->next) {
+        ThrottleGroup *group = l->data;
+        pthread_mutex_lock(&group->lock);
+        group_look_again(group);
+        pthread_mutex_unlock(&group->lock);
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+int64_t throttle_clock_next(void)
+{
+    int64_t next = INT64_MAX;
+    pthread_mutex_lock(&table.lock);
+    for (GList *l = table.groups; l; l = l->next) {
+        ThrottleGroup *group = l->data;
+        pthread_mutex_lock(&group->lock);
+        for (int write = 0; write <= 1; write++) {
+            while (group->waiting[write].head && group->may_pass[write] == 0) {
+                pthread_cond_wait(&group->looked, &group->lock);
+            }
+            if (group->waiting[write].head && group->by_guest_clock) {
+                next = MIN(next, group->may_pass[write]);
+            }
+        }
+        pthread_mutex_unlock(&group->lock);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return next;
+}
+
+/* Until the first of a queue has to look again. Called with the lock held. */
+static void group_sleep(ThrottleGroup *group, bool write, int64_t wait)
+{
+    group->may_pass[write] = group_now(group) + wait;
+    pthread_cond_broadcast(&group->looked);
+    if (group->by_guest_clock) {
+        pthread_cond_wait(&group->wake, &group->lock);
+        return;
+    }
+    int64_t until = host_ns() + wait;
+    struct timespec end = {until / 1000000000, until % 1000000000};
+    pthread_cond_timedwait(&group->wake, &group->lock, &end);
+}
+
+/* Called with the lock held by who is in the queue: 0, it may pass; -ECANCELED, the node was interrupted. */
+static int group_wait(ThrottleState *s, ThrottleGroup *group, bool write, const GList *link)
+{
+    gint interrupts = g_atomic_int_get(&s->interrupts), hurries = g_atomic_int_get(&s->hurries);
+    while (g_atomic_int_get(&s->interrupts) == interrupts) {
+        if (g_atomic_int_get(&s->hurries) != hurries || g_atomic_int_get(&s->unlimited)) {
+            return 0;
+        }
+        if (group->waiting[write].head != link) {
+            pthread_cond_wait(&group->wake, &group->lock);
+            continue;
+        }
+        int64_t wait = group_wait_time(group, write);
+        if (wait == 0) {
+            return 0;
+        }
+        group_sleep(group, write, wait);
+    }
+    return -ECANCELED;
 }
 
 /* Waits for a turn. 0, or -ECANCELED when the node was interrupted. */
@@ -181,22 +280,13 @@ static int group_pass(ThrottleState *s, bool write, uint64_t bytes)
     GQueue *queue = &group->waiting[write];
     GList link = {0};
     pthread_mutex_lock(&group->lock);
-    gint before = g_atomic_int_get(&s->interrupts);
     g_queue_push_tail_link(queue, &link);
-    while (g_atomic_int_get(&s->interrupts) == before) {
-        if (queue->head != &link) {
-            pthread_cond_wait(&group->wake, &group->lock);
-            continue;
-        }
-        int64_t wait = group_wait_time(group, write);
-        if (wait == 0) {
-            break;
-        }
-        int64_t until = now_ns() + wait;
-        struct timespec end = {until / 1000000000, until % 1000000000};
-        pthread_cond_timedwait(&group->wake, &group->lock, &end);
+    block_parked(1);
+    int ret = group_wait(s, group, write, &link);
+    block_parked(-1);
+    if (queue->head == &link) {
+        group->may_pass[write] = 0;
     }
-    int ret = g_atomic_int_get(&s->interrupts) == before ? 0 : -ECANCELED;
     g_queue_unlink(queue, &link);
     if (ret == 0) {
         throttle_buckets_add(&group->buckets, write, bytes);
@@ -204,6 +294,7 @@ static int group_pass(ThrottleState *s, bool write, uint64_t bytes)
     if (queue->head) {
         pthread_cond_broadcast(&group->wake);
     }
+    pthread_cond_broadcast(&group->looked);
     pthread_mutex_unlock(&group->lock);
     return ret;
 }
@@ -344,7 +435,21 @@ static void throttle_interrupt(BlockNode *node)
     ThrottleGroup *group = state_group(s);
     pthread_mutex_lock(&group->lock);
     g_atomic_int_inc(&s->interrupts);
-    pthread_cond_broadcast(&group->wake);
+    group_look_again(group);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* As the engine does when it drains a node. */
+static void throttle_hurry(BlockNode *node, bool for_good)
+{
+    ThrottleState *s = node->state;
+    ThrottleGroup *group = state_group(s);
+    pthread_mutex_lock(&group->lock);
+    g_atomic_int_inc(&s->hurries);
+    if (for_good) {
+        g_atomic_int_set(&s->unlimited, 1);
+    }
+    group_look_again(group);
     pthread_mutex_unlock(&group->lock);
 }
 
@@ -364,6 +469,7 @@ const BlockDriver block_driver_throttle = {
     .status = throttle_status,
     .resize = throttle_resize,
     .interrupt = throttle_interrupt,
+    .hurry = throttle_hurry,
     .refresh = throttle_refresh,
     .reopen = throttle_reopen,
     .reopen_names = throttle_reopen_names,

@@ -67,4 +67,12 @@ const char *throttle_group_name(const ThrottleGroup *group);
 bool throttle_group_set_limits(ThrottleGroup *group, const ThrottleLimits *limits, GError **error);
 void throttle_group_get_limits(ThrottleGroup *group, ThrottleLimits *ret);
 
+/* The clock of a machine that stands still until it is set (-accel qtest), in ns: limits that are made from
+ * now on follow it, earlier ones the host's clock and this one together. Who waits looks anew. Loop thread.
+ */
+void throttle_clock_set(int64_t ns);
+
+/* When by that clock the next of those who wait may pass; INT64_MAX: nobody waits. Loop thread. */
+int64_t throttle_clock_next(void);
+
 #endif

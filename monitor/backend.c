@@ -223,7 +223,7 @@ static ThrottleGroup *find_group(const Backend *backend, const ThrottleLimits *l
     return group;
 }
 
-/* The device goes on behind other limits: requests under way end where they are. */
+/* The device goes on behind other limits: requests under way end where they are, and soon. */
 static bool change_top(Backend *backend, GError **error)
 {
     BlockNode *top = backend->node ? limited(backend, backend->node, error) : NULL;
@@ -235,6 +235,9 @@ static bool change_top(Backend *backend, GError **error)
         mmc_drive_replace_node(backend->mmc, top);
     } else if (backend->disk) {
         hard_disk_replace_node(backend->disk, top);
+    }
+    if (backend->top != backend->node) {
+        block_unlimit(backend->top, true);
     }
     set_top(backend, top);
     return true;

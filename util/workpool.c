@@ -220,6 +220,15 @@ static void pool_collect(WorkPool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* One at a time: a `done` may iterate the loop itself, and the inner turn must find the rest. */
+static void pool_run_done(WorkPool *pool)
+{
+    for (GList *link; (link = g_queue_pop_head_link(&pool->ready));) {
+        Work *work = link->data;
+        work->done(work);
+    }
+}
+
 static gboolean pool_source_dispatch(GSource *source, GSourceFunc callback, gpointer opaque)
 {
     WorkPool *pool = ((PoolSource *)source)->pool;
@@ -228,11 +237,7 @@ static gboolean pool_source_dispatch(GSource *source, GSourceFunc callback, gpoi
         (void)!read(pool->event_fd, &count, sizeof count);
         pool_collect(pool);
     }
-    /* One at a time: a `done` may iterate the loop itself, and the inner turn must find the rest. */
-    for (GList *link; (link = g_queue_pop_head_link(&pool->ready));) {
-        Work *work = link->data;
-        work->done(work);
-    }
+    pool_run_done(pool);
     return G_SOURCE_CONTINUE;
 }
 
@@ -269,6 +274,25 @@ WorkPool *work_pool_new(GMainContext *context, unsigned max_threads)
     return pool;
 }
 
+/* Until something has ended. Workers that end without a completion do not wake anyone. */
+static void pool_await_end(WorkPool *pool, int timeout_ms)
+{
+    GPollFD poll_fd = {.fd = pool->event_fd, .events = G_IO_IN};
+    uint64_t count;
+    g_poll(&poll_fd, 1, timeout_ms);
+    (void)!read(pool->event_fd, &count, sizeof count);
+}
+
+void work_pool_poll(WorkPool *pool, int timeout_ms)
+{
+    pool_collect(pool);
+    if (!pool->ready.length) {
+        pool_await_end(pool, timeout_ms);
+        pool_collect(pool);
+    }
+    pool_run_done(pool);
+}
+
 /* Runs what is left to its end: a `done` may submit again until the pool is empty. */
 static void pool_drain(WorkPool *pool)
 {
@@ -285,11 +309,7 @@ static void pool_drain(WorkPool *pool)
         if (empty) {
             return;
         }
-        /* Workers that end without a completion do not wake anyone: look again after a moment. */
-        GPollFD poll_fd = {.fd = pool->event_fd, .events = G_IO_IN};
-        g_poll(&poll_fd, 1, 1);
-        uint64_t count;
-        (void)!read(pool->event_fd, &count, sizeof count);
+        pool_await_end(pool, 1);
     }
 }
 

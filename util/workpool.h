@@ -40,6 +40,10 @@ void work_pool_submit_urgent(WorkPool *pool, Work *work);
  * runs or has run, and `done` will come. */
 bool work_pool_cancel(WorkPool *pool, Work *work);
 
+/* Runs the `done` of work that has ended; where there is none, waits up to `timeout_ms` for some. Loop
+ * thread. */
+void work_pool_poll(WorkPool *pool, int timeout_ms);
+
 /* The pool that the process shares, made at first use on the default main context (8 threads). Loop thread.
  */
 WorkPool *work_pool_default(void);

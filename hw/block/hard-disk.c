@@ -276,6 +276,7 @@ void hard_disk_abandon(HardDiskRequest *request)
         request_orphan(request);
     } else {
         request_list(request, REQUEST_LATE, &disk->late);
+        block_hurry(&request->block);
     }
 }
 

@@ -47,6 +47,7 @@ static void machine_stop(void *opaque)
 
     if (!migration_set_autostart(machine->migration, false)) {
         qtest_machine_stop(machine, "paused");
+        pc_drain(machine->pc);
     }
 }
 

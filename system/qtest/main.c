@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "block/block.h"
 #include "block/secret-object.h"
+#include "block/throttle.h"
 #include "system/pidfile.h"
 #include "system/qtest/migration.h"
 #include "system/qtest/options.h"
@@ -65,6 +66,7 @@ int qtest_main(int argc, char **argv)
     bool ok = machine != NULL;
     secret_object_hide_argv(argc, argv);
     if (ok) {
+        throttle_clock_set(pc_clock(machine->pc)); /* behind the command line's limits, see there */
         machine->status = settings.paused ? "prelaunch" : "running";
         ok = run(machine, &settings, &pidfile, &error) && !machine->failed;
         qtest_settings_clear(&settings);
@@ -73,6 +75,9 @@ int qtest_main(int argc, char **argv)
         log_gerror(error, NULL);
     }
     pidfile_free(pidfile);
+    if (machine) {
+        pc_drain(machine->pc);
+    }
     qtest_machine_free(machine);
     if (!block_shutdown(CLOSE_TIMEOUT_MS)) {
         _exit(ok ? 0 : 1);

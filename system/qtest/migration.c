@@ -266,6 +266,7 @@ static void out_opened(Migration *migration)
     migration->stopped = g_get_monotonic_time();
     qtest_machine_stop(machine, "finish-migrate");
     machine->status = "finish-migrate";
+    pc_drain(machine->pc);
     migration->devices = devices_of(machine);
     device_set_settle(migration->devices, on_settled, migration);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "system/qtest/pc.h"
 #include <string.h>
+#include "block/block.h"
+#include "block/throttle.h"
 #include "util/bytes.h"
 #include "util/error.h"
 
@@ -8,6 +10,9 @@
 #define IRQ_CHANNEL0 14
 #define IRQ_PIRQ_A   16
 #define RESET_PORT   0xcf9
+#define SECOND_NS    INT64_C(1000000000)
+#define DRAIN_TURNS  16
+#define SETTLE_MS    100 /* for what the workers are at, before and after time moves */
 #define ONES(size)   (UINT32_MAX >> (32 - 8 * (size)))
 
 #define CLASS_HOST_BRIDGE 0x060000
@@ -280,18 +285,57 @@ int64_t pc_clock(const Pc *pc)
     return pc->clock;
 }
 
+int64_t pc_clock_next(const Pc *pc)
+{
+    int64_t tick = pc->clock - pc->clock % SECOND_NS + SECOND_NS;
+
+    block_settle(SETTLE_MS);
+    return MIN(tick, throttle_clock_next());
+}
+
+/* Requests whose turn has come go to their end, which takes none of this time. */
+static void clock_put(Pc *pc, int64_t to)
+{
+    pc->clock = to;
+    throttle_clock_set(to);
+    throttle_clock_next();
+    block_settle(SETTLE_MS);
+}
+
 bool pc_clock_set(Pc *pc, int64_t to)
 {
     if (to < pc->clock) {
         return false;
     }
-    pc->clock = to;
+    block_settle(SETTLE_MS);
+    for (int64_t next; (next = throttle_clock_next()) < to;) {
+        clock_put(pc, MAX(next, pc->clock));
+    }
+    clock_put(pc, to);
     return true;
+}
+
+/* Each turn lets go of who waits; more may come behind them. */
+void pc_drain(Pc *pc)
+{
+    g_autoptr(GList) nodes = block_list();
+
+    for (int turn = 0; turn < DRAIN_TURNS; turn++) {
+        block_settle(SETTLE_MS);
+        if (throttle_clock_next() == INT64_MAX) {
+            break;
+        }
+        for (GList *l = nodes; l; l = l->next) {
+            block_unlimit(l->data, false);
+        }
+        throttle_clock_next();
+    }
 }
 
 void pc_clock_load(Pc *pc, int64_t to)
 {
     pc->clock = to;
+    throttle_clock_set(to);
 }
 
 void pc_take_memory(Pc *pc, Ram *ram)

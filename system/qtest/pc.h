@@ -49,7 +49,12 @@ int64_t pc_clock(const Pc *pc);
 /* For a loaded state: any time; memory of the same size and layout, taken over. */
 void pc_clock_load(Pc *pc, int64_t to);
 void pc_take_memory(Pc *pc, Ram *ram);
-/* False when `to` lies in the past. */
+/* When the next thing happens by itself: the real-time clock's second, or a request that waits for a limit.
+ */
+int64_t pc_clock_next(const Pc *pc);
+/* Through all that happens until then. False when `to` lies in the past. */
 bool pc_clock_set(Pc *pc, int64_t to);
+/* Requests that wait for a limit end without it, as when QEMU stops a machine. */
+void pc_drain(Pc *pc);
 
 #endif

@@ -8,8 +8,7 @@
 
 #define WORDS_MAX  8
 #define DATA_MAX   (QTEST_LINE_MAX / 2) /* bytes of memory in one command */
-#define SECOND_NS  INT64_C(1000000000)
-#define IRQ_INPUTS 24 /* of the I/O APIC */
+#define IRQ_INPUTS 24                   /* of the I/O APIC */
 
 struct QtestProtocol {
     Pc *pc;
@@ -217,13 +216,15 @@ static void run_intercept_out(Call *call)
     }
 }
 
-/* Without a number: to the next thing that happens by itself, the clock's tick. */
+/* Without a number: to the next thing that happens by itself. */
 static void run_clock_step(Call *call)
 {
     int64_t now = pc_clock(call->pc);
-    uint64_t step = (uint64_t)(SECOND_NS - now % SECOND_NS);
+    uint64_t step;
 
-    if (call->words[1] && !parse_number(call, 1, &step)) {
+    if (!call->words[1]) {
+        step = (uint64_t)(pc_clock_next(call->pc) - now);
+    } else if (!parse_number(call, 1, &step)) {
         return;
     }
     if (step == 0 || step > (uint64_t)(INT64_MAX - now) || !pc_clock_set(call->pc, now + (int64_t)step)) {
