@@ -82,7 +82,7 @@ Backend *backend_new(Monitor *monitor, const char *name, GError **error)
     backend->monitor = monitor;
     backend->name = g_strdup(name);
     backend->writeback = true;
-    backend->werror = HARD_DISK_ENOSPC;
+    backend->werror = ON_ERROR_ENOSPC;
     g_ptr_array_add(monitor_backends(monitor), backend);
     return backend;
 }
@@ -269,12 +269,12 @@ bool backend_set_limits(Backend *backend, const ThrottleLimits *limits, const ch
 static const char *const operations[] = {"read", "write", "write", "write", "write"};
 
 /* Those that stop the machine are told of by themselves: they must not come late. */
-static char *io_error_key(const Backend *backend, HardDiskOnError action)
+static char *io_error_key(const Backend *backend, OnError action)
 {
-    return g_strconcat(backend_title(backend), action == HARD_DISK_STOP ? " stop" : "", NULL);
+    return g_strconcat(backend_title(backend), action == ON_ERROR_STOP ? " stop" : "", NULL);
 }
 
-void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError action)
+void backend_io_error(Backend *backend, BlockOp op, int error, OnError action)
 {
     static const char *const actions[] = {"report", "ignore", "stop", "report"};
     JsonObject *data = json_object_new();
@@ -290,7 +290,7 @@ void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError a
     json_object_set_string_member(data, "operation", operations[op]);
     json_object_set_string_member(data, "action", actions[action]);
     json_object_set_boolean_member(data, "nospace", ABS(error) == ENOSPC);
-    if (action == HARD_DISK_STOP && backend->io_status == BACKEND_IO_OK) {
+    if (action == ON_ERROR_STOP && backend->io_status == BACKEND_IO_OK) {
         backend->io_status = ABS(error) == ENOSPC ? BACKEND_IO_NOSPACE : BACKEND_IO_FAILED;
     }
     g_autofree char *key = io_error_key(backend, action);
@@ -299,12 +299,14 @@ void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError a
 
 void backend_resume(Backend *backend)
 {
-    g_autofree char *key = io_error_key(backend, HARD_DISK_STOP);
+    g_autofree char *key = io_error_key(backend, ON_ERROR_STOP);
 
     monitor_event_forget(backend->monitor, "BLOCK_IO_ERROR", key);
     backend->io_status = BACKEND_IO_OK;
     if (backend->disk) {
         hard_disk_resume(backend->disk);
+    } else if (backend->mmc) {
+        mmc_drive_resume(backend->mmc);
     }
 }
 

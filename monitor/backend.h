@@ -30,7 +30,7 @@ typedef struct Backend {
     bool writeback;
     Options *props; /* the device's, as they were given; a reference, or NULL */
     bool hotplugged, hotpluggable;
-    HardDiskOnError rerror, werror;
+    OnError rerror, werror;
     BackendIoStatus io_status;
 } Backend;
 
@@ -75,7 +75,7 @@ const char *backend_title(const Backend *backend);
 const char *backend_qdev(const Backend *backend);
 
 /* An error on the data path: BLOCK_IO_ERROR, and the I/O status. */
-void backend_io_error(Backend *backend, BlockOp op, int error, HardDiskOnError action);
+void backend_io_error(Backend *backend, BlockOp op, int error, OnError action);
 
 /* DEVICE_TRAY_MOVED. */
 void backend_tray_moved(Backend *backend, bool open);

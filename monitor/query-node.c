@@ -140,8 +140,8 @@ const char *backend_io_status_name(const Backend *backend)
 /* Only a drive whose errors can stop the machine has one, as QEMU's. */
 static bool keeps_io_status(const Backend *backend)
 {
-    return backend->werror == HARD_DISK_ENOSPC || backend->werror == HARD_DISK_STOP ||
-           backend->rerror == HARD_DISK_STOP;
+    return backend->werror == ON_ERROR_ENOSPC || backend->werror == ON_ERROR_STOP ||
+           backend->rerror == ON_ERROR_STOP;
 }
 
 JsonObject *query_drive_object(const GArray *measures, Backend *backend)

@@ -206,7 +206,6 @@ static bool parse_hd(Options *options, DriveProps *props, GError **error)
     return true;
 }
 
-/* Errors go to the guest, whatever the policy says: say so where that is not what was asked for. */
 static bool parse_cd(Options *options, DriveProps *props, GError **error)
 {
     static const char *const policies[] = {"off", "safe", "burn", NULL}; /* as MmcPassthrough */
@@ -218,10 +217,6 @@ static bool parse_cd(Options *options, DriveProps *props, GError **error)
         return false;
     }
     props->passthrough = (MmcPassthrough)policy;
-    if (props->rerror == DRIVE_ON_ERROR_IGNORE || props->rerror == DRIVE_ON_ERROR_STOP) {
-        log_warn("rerror=%s is not supported for a drive of Spindle's: read errors are reported to the guest",
-                 options_get(options, "rerror"));
-    }
     if (!parse_cd_sizes(options, error) ||
         !options_get_enum(options, "write-cache", on_off_auto, 2, &cache, error) ||
         !options_get_bool(options, "share-rw", false, &share, error)) {

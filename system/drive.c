@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A hard disk whose error policy is to stop keeps the failed request. There is nothing here that could stop
+ * A drive whose error policy is to stop keeps the failed request. There is nothing here that could stop
  * the machine, so the request is tried again every second until it succeeds, the guest gives it up, or
  * whoever can stop the machine has done so and says so: then until it runs again.
  */
@@ -26,45 +26,53 @@ struct Drive {
     bool stopped;
 };
 
-static const char *drive_label(const HardDisk *disk)
+static const char *drive_label(const Drive *drive)
 {
-    const char *id = hard_disk_id(disk);
+    BlockNode *node = drive->disk ? hard_disk_node(drive->disk) : mmc_drive_node(drive->mmc);
 
-    return id ? id : block_name(hard_disk_node(disk));
+    return drive->id ? drive->id : node ? block_name(node) : "";
+}
+
+static bool keeps_requests(const Drive *drive)
+{
+    return drive->disk ? hard_disk_kept(drive->disk) > 0 : mmc_drive_kept(drive->mmc) > 0;
 }
 
 static gboolean on_retry(gpointer data)
 {
     Drive *drive = data;
 
-    if (!hard_disk_kept(drive->disk)) {
+    if (!keeps_requests(drive)) {
         drive->retry = 0;
         drive->backend->io_status = BACKEND_IO_OK;
         return G_SOURCE_REMOVE;
     }
-    hard_disk_resume(drive->disk);
+    if (drive->disk) {
+        hard_disk_resume(drive->disk);
+    } else {
+        mmc_drive_resume(drive->mmc);
+    }
     return G_SOURCE_CONTINUE;
 }
 
-static void start_retry(Drive *drive)
+static void request_failed(Drive *drive, BlockOp op, int error, OnError action)
 {
-    if (!drive->retry && !drive->stopped) {
+    backend_io_error(drive->backend, op, error, action);
+    if (action == ON_ERROR_STOP && !drive->retry && !drive->stopped) {
+        log_warn("'%s': %s failed: %s; it is tried again every second", drive_label(drive),
+                 op == BLOCK_READ ? "a read" : "a write", g_strerror(-error));
         drive->retry = g_timeout_add_seconds(RETRY_SECONDS, on_retry, drive);
     }
 }
 
-static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque)
+static void on_disk_failed(HardDisk *disk, BlockOp op, int error, OnError action, void *opaque)
 {
-    Drive *drive = opaque;
+    request_failed(opaque, op, error, action);
+}
 
-    backend_io_error(drive->backend, op, error, action);
-    if (action == HARD_DISK_STOP) {
-        if (!drive->retry && !drive->stopped) {
-            log_warn("'%s': %s failed: %s; it is tried again every second", drive_label(disk),
-                     op == BLOCK_READ ? "a read" : "a write", g_strerror(-error));
-        }
-        start_retry(drive);
-    }
+static void on_disc_failed(MmcDrive *mmc, int error, OnError action, void *opaque)
+{
+    request_failed(opaque, BLOCK_READ, error, action);
 }
 
 void drive_set_stopped(Drive *drive, bool stopped)
@@ -77,6 +85,18 @@ void drive_set_stopped(Drive *drive, bool stopped)
     }
 }
 
+OnError drive_on_error(DriveOnError policy, OnError automatic)
+{
+    static const OnError map[] = {
+        [DRIVE_ON_ERROR_REPORT] = ON_ERROR_REPORT,
+        [DRIVE_ON_ERROR_IGNORE] = ON_ERROR_IGNORE,
+        [DRIVE_ON_ERROR_ENOSPC] = ON_ERROR_ENOSPC,
+        [DRIVE_ON_ERROR_STOP] = ON_ERROR_STOP,
+    };
+
+    return policy == DRIVE_ON_ERROR_AUTO ? automatic : map[policy];
+}
+
 static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *identity, BlockNode *node,
                     GError **error)
 {
@@ -84,7 +104,8 @@ static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *id
                              .revision = props->ver,
                              .serial = props->serial,
                              .read_ahead = true,
-                             .passthrough = props->passthrough};
+                             .passthrough = props->passthrough,
+                             .rerror = drive_on_error(props->rerror, ON_ERROR_REPORT)};
 
     if (node && props->passthrough == MMC_PASSTHROUGH_BURN) {
         if (!block_packet_check_write(node, error)) {
@@ -98,18 +119,6 @@ static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *id
     drive->mmc = mmc_drive_new(&config);
     drive->device = atapi_new(drive->mmc, identity);
     return !node || mmc_drive_insert(drive->mmc, node, false, error);
-}
-
-HardDiskOnError drive_on_error(DriveOnError policy, HardDiskOnError automatic)
-{
-    static const HardDiskOnError map[] = {
-        [DRIVE_ON_ERROR_REPORT] = HARD_DISK_REPORT,
-        [DRIVE_ON_ERROR_IGNORE] = HARD_DISK_IGNORE,
-        [DRIVE_ON_ERROR_ENOSPC] = HARD_DISK_ENOSPC,
-        [DRIVE_ON_ERROR_STOP] = HARD_DISK_STOP,
-    };
-
-    return policy == DRIVE_ON_ERROR_AUTO ? automatic : map[policy];
 }
 
 static AtaTranslation translation_for(DriveTranslation translation)
@@ -129,8 +138,8 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
     HardDiskConfig config = {
         .id = props->id,
         .node = node,
-        .rerror = drive_on_error(props->rerror, HARD_DISK_REPORT),
-        .werror = drive_on_error(props->werror, HARD_DISK_ENOSPC),
+        .rerror = drive_on_error(props->rerror, ON_ERROR_REPORT),
+        .werror = drive_on_error(props->werror, ON_ERROR_ENOSPC),
         .released = drive->stopped,
         .write_back = props->write_back,
     };
@@ -177,11 +186,6 @@ static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
     backend_tray_moved(((Drive *)opaque)->backend, open);
 }
 
-static void on_read_failed(MmcDrive *mmc, int error, void *opaque)
-{
-    backend_io_error(((Drive *)opaque)->backend, BLOCK_READ, error, HARD_DISK_REPORT);
-}
-
 void drive_set_backend(Drive *drive, Backend *backend)
 {
     drive->backend = backend;
@@ -189,9 +193,9 @@ void drive_set_backend(Drive *drive, Backend *backend)
     backend->disk = drive->disk;
     if (drive->mmc) {
         mmc_drive_on_tray_moved(drive->mmc, on_tray_moved, drive);
-        mmc_drive_on_failed(drive->mmc, on_read_failed, drive);
+        mmc_drive_on_failed(drive->mmc, on_disc_failed, drive);
     } else {
-        hard_disk_on_failed(drive->disk, on_failed, drive);
+        hard_disk_on_failed(drive->disk, on_disk_failed, drive);
     }
 }
 

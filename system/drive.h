@@ -24,7 +24,7 @@ void drive_free(Drive *drive);
 void drive_set_backend(Drive *drive, Backend *backend);
 
 /* What a policy comes to, `auto` being `automatic`. */
-HardDiskOnError drive_on_error(DriveOnError policy, HardDiskOnError automatic);
+OnError drive_on_error(DriveOnError policy, OnError automatic);
 
 /* The machine stands still: what failed and is kept is not tried again, until it runs: then at once. */
 void drive_set_stopped(Drive *drive, bool stopped);

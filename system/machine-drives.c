@@ -126,8 +126,8 @@ static Backend *add_backend(Machine *machine, const DriveProps *props, const cha
                   : g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous++);
 
     backend->writeback = props->write_back;
-    backend->rerror = drive_on_error(props->rerror, HARD_DISK_REPORT);
-    backend->werror = drive_on_error(props->werror, HARD_DISK_ENOSPC);
+    backend->rerror = drive_on_error(props->rerror, ON_ERROR_REPORT);
+    backend->werror = drive_on_error(props->werror, ON_ERROR_ENOSPC);
     backend_attach(backend, drive_model_name(props->model), props->id, path);
     backend_set_node(backend, node, NULL); /* without limits it takes any */
     drive_set_backend(drive, backend);

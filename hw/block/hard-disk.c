@@ -38,7 +38,7 @@ struct HardDiskRequest {
 struct HardDisk {
     char *id;
     BlockNode *node;
-    HardDiskOnError rerror, werror;
+    OnError rerror, werror;
     bool write_back, write_back_config;
     unsigned live; /* requests whose `done` is due */
     GQueue kept, late, waiting;
@@ -152,14 +152,9 @@ static void request_free(HardDiskRequest *request)
     g_free(request);
 }
 
-static HardDiskOnError policy_for(const HardDisk *disk, BlockOp op, int error)
+static OnError action_for(const HardDisk *disk, BlockOp op, int error)
 {
-    HardDiskOnError policy = op == BLOCK_READ ? disk->rerror : disk->werror;
-
-    if (policy == HARD_DISK_ENOSPC) {
-        return error == -ENOSPC ? HARD_DISK_STOP : HARD_DISK_REPORT;
-    }
-    return policy;
+    return on_error_action(op == BLOCK_READ ? disk->rerror : disk->werror, error);
 }
 
 static void request_list(HardDiskRequest *request, RequestState state, GQueue *list)
@@ -209,17 +204,17 @@ static void request_failed(HardDiskRequest *request)
     HardDisk *disk = request->disk;
     BlockOp op = request->block.op;
     int error = request->block.result;
-    HardDiskOnError action = policy_for(disk, op, error);
+    OnError action = action_for(disk, op, error);
 
     trace(hard_disk_failed, disk->id ? disk->id : "", (int)op, error, (int)action);
-    if (action == HARD_DISK_STOP) {
+    if (action == ON_ERROR_STOP) {
         request_list(request, REQUEST_KEPT, &disk->kept);
     }
     if (disk->failed) {
         disk->failed(disk, op, error, action, disk->failed_opaque);
     }
-    if (action != HARD_DISK_STOP) {
-        request_over(request, action == HARD_DISK_IGNORE ? 0 : error);
+    if (action != ON_ERROR_STOP) {
+        request_over(request, action == ON_ERROR_IGNORE ? 0 : error);
     }
 }
 

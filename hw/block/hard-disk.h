@@ -12,20 +12,18 @@
 #include <stdint.h>
 #include <sys/uio.h>
 #include "block/block.h"
+#include "hw/block/on-error.h"
 #include "util/buffer.h"
 
 typedef struct HardDisk HardDisk;
 typedef struct HardDiskRequest HardDiskRequest;
 
-/* QEMU's error policies; ENOSPC stops when space ran out and reports anything else. */
-typedef enum { HARD_DISK_REPORT, HARD_DISK_IGNORE, HARD_DISK_STOP, HARD_DISK_ENOSPC } HardDiskOnError;
-
 typedef struct HardDiskConfig {
-    const char *id;         /* device id for messages and events; copied; may be NULL */
-    BlockNode *node;        /* not read-only, has a size */
-    HardDiskOnError rerror; /* reads; ENOSPC is not for these */
-    HardDiskOnError werror; /* writes, flushes, discards */
-    bool released;          /* the image is another process's for now: see hard_disk_hold() */
+    const char *id;  /* device id for messages and events; copied; may be NULL */
+    BlockNode *node; /* not read-only, has a size */
+    OnError rerror;  /* reads; ENOSPC is not for these */
+    OnError werror;  /* writes, flushes, discards */
+    bool released;   /* the image is another process's for now: see hard_disk_hold() */
     bool write_back; /* the cache is on at power-on; off: each write is on stable storage when it ends */
 } HardDiskConfig;
 
@@ -71,7 +69,7 @@ int hard_disk_read_now(HardDisk *disk, uint64_t offset, uint64_t bytes, const st
 
 /* Told of every failed request: `action` is what the policy made of it (REPORT, IGNORE or STOP). After STOP
  * the request is kept; whoever is told stops the machine. */
-typedef void (*HardDiskFailed)(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque);
+typedef void (*HardDiskFailed)(HardDisk *disk, BlockOp op, int error, OnError action, void *opaque);
 void hard_disk_on_failed(HardDisk *disk, HardDiskFailed failed, void *opaque);
 
 /* Takes the image's locks for writing, when the machine that had it has let go (block_release_images()). */

@@ -24,6 +24,7 @@ MmcDrive *mmc_drive_new(const MmcDriveConfig *config)
     drive->power = 1;
     tray_init(&drive->tray);
     drive->passthrough = config->passthrough;
+    drive->rerror = config->rerror;
     drive->write.block = SECTOR_USER;
     drive->no_power_on = config->no_power_on;
     if (drive->no_power_on) {
@@ -131,6 +132,40 @@ void mmc_drive_on_failed(MmcDrive *drive, MmcFailed failed, void *opaque)
 {
     drive->failed = failed;
     drive->failed_opaque = opaque;
+}
+
+static MmcCommand *find_kept(const MmcDrive *drive)
+{
+    for (GList *link = drive->commands.head; link; link = link->next) {
+        MmcCommand *command = link->data;
+        if (command->read.kept) {
+            return command;
+        }
+    }
+    return NULL;
+}
+
+unsigned mmc_drive_kept(const MmcDrive *drive)
+{
+    unsigned kept = 0;
+
+    for (GList *link = drive->commands.head; link; link = link->next) {
+        kept += ((const MmcCommand *)link->data)->read.kept;
+    }
+    return kept;
+}
+
+/* Only those kept now: one that fails again, inside the call even, goes behind them. */
+void mmc_drive_resume(MmcDrive *drive)
+{
+    MmcCommand *command;
+
+    for (unsigned n = mmc_drive_kept(drive); n > 0 && (command = find_kept(drive)); n--) {
+        g_queue_unlink(&drive->commands, &command->link);
+        g_queue_push_tail_link(&drive->commands, &command->link);
+        command->read.kept = false;
+        mmc_command_continue(command);
+    }
 }
 
 void mmc_drive_tell_moved(MmcDrive *drive, bool open)

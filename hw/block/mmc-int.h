@@ -95,6 +95,7 @@ struct MmcDrive {
     bool power_changed;
     MmcTrayMoved moved;
     void *moved_opaque;
+    OnError rerror;
     MmcFailed failed;
     void *failed_opaque;
 };
@@ -122,6 +123,7 @@ typedef struct MmcRead {
     bool audio;             /* the first sector was; the others must be of that kind (MMC-6 6.19.2.2) */
     uint64_t suspect_end;   /* a read failed before this LBA: the sector is being searched for… */
     uint64_t chunk_sectors; /* … by reads of at most so many */
+    bool kept;              /* it failed and waits for mmc_drive_resume() */
 } MmcRead;
 
 /* Whether a command goes to the drive of the host. */

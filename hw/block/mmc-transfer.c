@@ -81,23 +81,50 @@ static void advance(MmcRead *read)
     }
 }
 
-/* `sectors` from read->lba on could not be read. */
+static void drop_chunks(MmcRead *read)
+{
+    g_clear_pointer(&read->present, source_read_free);
+    g_clear_pointer(&read->next, source_read_free);
+}
+
+/* The sector at read->lba, or what follows from it, cannot be read, and there is no more to be found out. */
+static MmcStep settle_error(MmcCommand *command, int result)
+{
+    MmcDrive *drive = command->drive;
+    MmcRead *read = &command->read;
+    const OnError action = on_error_action(drive->rerror, result);
+    const unsigned per_sector = mmc_blocks_per_sector(drive->mode.block_length);
+    if (action == ON_ERROR_STOP) {
+        read->kept = true;
+        drop_chunks(read);
+    }
+    if (drive->failed) {
+        drive->failed(drive, result, action, drive->failed_opaque);
+    }
+    if (action == ON_ERROR_STOP) {
+        return read->kept ? MMC_STEP_WAIT : MMC_STEP_AGAIN;
+    }
+    if (action == ON_ERROR_IGNORE) {
+        const size_t bytes = read->present->bytes;
+        drop_chunks(read);
+        read->present = source_zeroes(drive->source, bytes);
+        return MMC_STEP_AGAIN;
+    }
+    return mmc_fail(command, sense_from_errno(result, (uint32_t)(read->lba * per_sector)));
+}
+
+/* `sectors` from read->lba on could not be read. Which of them it is does not matter where the machine stops:
+ * all will be read again. */
 static MmcStep search_error(MmcCommand *command, uint64_t sectors)
 {
     MmcRead *read = &command->read;
     const int result = read->present->result;
-    if (!sense_errno_is_medium(result) || sectors <= 1) {
-        MmcDrive *drive = command->drive;
-        const unsigned per_sector = mmc_blocks_per_sector(drive->mode.block_length);
-        if (drive->failed) {
-            drive->failed(drive, result, drive->failed_opaque);
-        }
-        return mmc_fail(command, sense_from_errno(result, (uint32_t)(read->lba * per_sector)));
+    if (!sense_errno_is_medium(result) || sectors <= 1 || command->drive->rerror == ON_ERROR_STOP) {
+        return settle_error(command, result);
     }
     read->suspect_end = MAX(read->suspect_end, read->lba + sectors);
     read->chunk_sectors = sectors / 2;
-    g_clear_pointer(&read->present, source_read_free);
-    g_clear_pointer(&read->next, source_read_free);
+    drop_chunks(read);
     return MMC_STEP_AGAIN;
 }
 

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "block/block.h"
+#include "hw/block/on-error.h"
 #include "util/buffer.h"
 #include "util/state.h"
 
@@ -64,6 +65,7 @@ typedef struct MmcDriveConfig {
     const char *serial;   /* NULL: derived from id */
     bool read_ahead;      /* keep a sequential reader's next span in memory */
     MmcPassthrough passthrough;
+    OnError rerror;   /* reads of the disc that fail; ENOSPC is not for these */
     bool no_power_on; /* power-on and hard reset raise no attention (29/00): as if firmware had taken it,
                              for machines that have none */
 } MmcDriveConfig;
@@ -162,9 +164,15 @@ void mmc_drive_eject_request(MmcDrive *drive);
 typedef void (*MmcTrayMoved)(MmcDrive *drive, bool open, void *opaque);
 void mmc_drive_on_tray_moved(MmcDrive *drive, MmcTrayMoved moved, void *opaque);
 
-/* Told when a read of the disc ends with an error (negative errno), which the guest gets as sense: for
- * BLOCK_IO_ERROR. */
-typedef void (*MmcFailed)(MmcDrive *drive, int error, void *opaque);
+/* Told when a read of the disc failed (negative errno): for BLOCK_IO_ERROR. `action` is what the policy made
+ * of it: REPORT (the guest gets the sense for it), IGNORE (the sector reads as zeroes) or STOP: the command
+ * is kept, and whoever is told stops the machine. */
+typedef void (*MmcFailed)(MmcDrive *drive, int error, OnError action, void *opaque);
 void mmc_drive_on_failed(MmcDrive *drive, MmcFailed failed, void *opaque);
+
+/* Commands that are kept. */
+unsigned mmc_drive_kept(const MmcDrive *drive);
+/* The machine runs again: they read anew what they could not. */
+void mmc_drive_resume(MmcDrive *drive);
 
 #endif

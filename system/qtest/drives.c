@@ -13,19 +13,18 @@
 static const char *const on_error_names[] = {"report", "ignore", "stop", "enospc", "auto", NULL};
 
 /* werror= and rerror=; `auto` and absence leave *ret as it is. */
-static bool read_on_error(Options *options, const char *key, bool is_read, HardDiskOnError *ret,
-                          GError **error)
+static bool read_on_error(Options *options, const char *key, bool is_read, OnError *ret, GError **error)
 {
     int choice;
 
     if (!options_get_enum(options, key, on_error_names, 4, &choice, error)) {
         return false;
     }
-    if (choice == HARD_DISK_ENOSPC && is_read) {
+    if (choice == ON_ERROR_ENOSPC && is_read) {
         return error_set(error, "Parameter '%s' does not accept value 'enospc'", key);
     }
     if (choice < 4) {
-        *ret = (HardDiskOnError)choice;
+        *ret = (OnError)choice;
     }
     return true;
 }
@@ -260,6 +259,7 @@ static bool make_cd(QtestDrive *drive, Options *options, const char *serial, GEr
     }
     MmcDriveConfig config = {.id = backend_title(backend),
                              .revision = identity.firmware,
+                             .rerror = backend->rerror,
                              .serial = identity.serial ? identity.serial : serial};
     config.no_power_on = true;
     drive->mmc = mmc_drive_new(&config);

@@ -284,19 +284,22 @@ QtestDrive *qtest_machine_drive_at(QtestMachine *machine, const QtestController 
     return NULL;
 }
 
-static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque)
+static void request_failed(QtestDrive *drive, BlockOp op, int error, OnError action)
 {
-    QtestMachine *machine = opaque;
+    backend_io_error(drive->backend, op, error, action);
+    if (action == ON_ERROR_STOP) {
+        qtest_machine_stop(drive->machine, "io-error");
+    }
+}
 
-    for (guint i = 0; i < machine->drives->len; i++) {
-        QtestDrive *drive = g_ptr_array_index(machine->drives, i);
-        if (drive->disk == disk) {
-            backend_io_error(drive->backend, op, error, action);
-        }
-    }
-    if (action == HARD_DISK_STOP) {
-        qtest_machine_stop(machine, "io-error");
-    }
+static void on_disk_failed(HardDisk *disk, BlockOp op, int error, OnError action, void *opaque)
+{
+    request_failed(opaque, op, error, action);
+}
+
+static void on_disc_failed(MmcDrive *mmc, int error, OnError action, void *opaque)
+{
+    request_failed(opaque, BLOCK_READ, error, action);
 }
 
 static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
@@ -304,22 +307,18 @@ static void on_tray_moved(MmcDrive *mmc, bool open, void *opaque)
     backend_tray_moved(opaque, open);
 }
 
-static void on_read_failed(MmcDrive *mmc, int error, void *opaque)
-{
-    backend_io_error(opaque, BLOCK_READ, error, HARD_DISK_REPORT);
-}
-
 void qtest_machine_add_drive(QtestMachine *machine, QtestDrive *drive)
 {
     QtestController *controller = drive->controller;
 
+    drive->machine = machine;
     drive->backend->mmc = drive->mmc;
     drive->backend->disk = drive->disk;
     if (drive->disk) {
-        hard_disk_on_failed(drive->disk, on_failed, machine);
+        hard_disk_on_failed(drive->disk, on_disk_failed, drive);
     } else {
         mmc_drive_on_tray_moved(drive->mmc, on_tray_moved, drive->backend);
-        mmc_drive_on_failed(drive->mmc, on_read_failed, drive->backend);
+        mmc_drive_on_failed(drive->mmc, on_disc_failed, drive);
     }
     if (controller->ide) {
         pci_ide_attach(controller->ide, drive->bus, drive->unit, drive->device);

@@ -23,7 +23,8 @@ typedef struct QtestController {
 } QtestController;
 
 typedef struct QtestDrive {
-    Backend *backend; /* the monitor's */
+    struct QtestMachine *machine; /* it was added to */
+    Backend *backend;             /* the monitor's */
     MmcDrive *mmc;
     HardDisk *disk;
     IdeDevice *device;

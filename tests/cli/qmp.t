@@ -244,6 +244,43 @@ def test_disc_errors(tap, place):
     server.end(tap, "disc errors")
 
 
+def test_disc_stop(tap, place):
+    """rerror=stop of a disc with no machine here to be stopped: the read is tried every second; and held back once somebody has
+    stopped the machine."""
+    server = Server(place, "--blockdev", "driver=blkdebug,node-name=d,read-only=on,image.driver=file,image.filename=a.iso,"
+                    + ",".join("inject-error.%d.event=none,inject-error.%d.errno=5,inject-error.%d.once=on,inject-error.%d.sector=40" % (4 * (n,))
+                               for n in range(4)), "--device", "ide-cd,drive=d,id=cd0,rerror=stop")
+    guest = Guest(server.socket)
+    with Qmp(server.paths[0]) as qmp:
+        begun = time.monotonic()
+        tap.equal(guest.run("sum 8 4")[1:], ["000000", sha1(b"a")], "rerror=stop: the read ends well")
+        tap.ok(time.monotonic() - begun > 3, "at the fifth try, one each second", time.monotonic() - begun)
+        error = qmp.wait_event("BLOCK_IO_ERROR")
+        tap.equal((error["operation"], error["action"], error["qom-path"]), ("read", "stop", "/machine/peripheral/cd0"), "BLOCK_IO_ERROR")
+        place.wait_for(lambda: qmp.command("query-block")[0]["io-status"] == "ok", "I/O status")
+    guest.close()
+    server.end(tap, "disc and stop", "spindled: warning: 'cd0': a read failed: Input/output error; it is tried again every second\n")
+
+
+def test_disc_stop_by_machine(tap, place):
+    server = Server(place, "--blockdev", "driver=blkdebug,node-name=d,read-only=on,image.driver=file,image.filename=a.iso,"
+                    "inject-error.0.event=none,inject-error.0.errno=5,inject-error.0.once=on,inject-error.0.sector=40",
+                    "--device", "ide-cd,drive=d,id=cd0,rerror=stop")
+    guest = Guest(server.socket)
+    with Qmp(server.paths[0]) as qmp:
+        guest.send("sum 8 4")
+        qmp.wait_event("BLOCK_IO_ERROR")
+        qmp.command("stop")
+        time.sleep(1.5)
+        tap.equal((qmp.command("query-status")["status"], qmp.command("query-block")[0]["io-status"]), ("io-error", "failed"),
+                  "a machine that was stopped: nothing is tried, query-status tells why")
+        qmp.command("cont")
+        tap.equal(guest.answers(), [["sum", "000000", sha1(b"a")]], "cont: the read ends well")
+        tap.equal((qmp.command("query-status")["status"], qmp.command("query-block")[0]["io-status"]), ("running", "ok"), "all is well")
+    guest.close()
+    server.end(tap, "disc and a machine", "spindled: warning: 'cd0': a read failed: Input/output error; it is tried again every second\n")
+
+
 def test_remote(tap, place):
     server = Server(place, "--blockdev", "driver=cache,node-name=c,file.driver=file,file.filename=a.iso,read-only=on",
                     "--device", "ide-cd,drive=c,id=cd0")
@@ -337,7 +374,7 @@ def test_hostile(tap, place):
     server.end(tap, "hostile clients")
 
 
-TESTS = (test_limits, test_plug, test_descriptors, test_errors, test_disc_errors, test_remote, test_schema, test_hostile)
+TESTS = (test_limits, test_plug, test_descriptors, test_errors, test_disc_errors, test_disc_stop, test_disc_stop_by_machine, test_remote, test_schema, test_hostile)
 
 if __name__ == "__main__":
     with Tap() as tap:

@@ -20,6 +20,13 @@ static void on_moved(MmcDrive *drive, bool open, void *opaque)
     guest->moved_open = open;
 }
 
+static void on_failed(MmcDrive *drive, int error, OnError action, void *opaque)
+{
+    MmcGuest *guest = opaque;
+    g_assert_cmpint(error, <, 0);
+    guest->failures[action]++;
+}
+
 static void setup(MmcGuest *guest, const char *node_options, const MmcDriveConfig *config)
 {
     g_autoptr(GError) error = NULL;
@@ -29,6 +36,7 @@ static void setup(MmcGuest *guest, const char *node_options, const MmcDriveConfi
     guest->piece = 4096;
     guest->drive = mmc_drive_new(config);
     mmc_drive_on_tray_moved(guest->drive, on_moved, guest);
+    mmc_drive_on_failed(guest->drive, on_failed, guest);
     if (node_options) {
         guest->node = mmc_guest_open(node_options);
         g_assert_true(mmc_drive_insert(guest->drive, guest->node, false, &error));
@@ -47,12 +55,23 @@ void mmc_guest_setup(MmcGuest *guest, const char *node_options)
     mmc_guest_setup_pass(guest, node_options, MMC_PASSTHROUGH_OFF);
 }
 
+static void setup_ready(MmcGuest *guest, const char *node_options, const MmcDriveConfig *config)
+{
+    setup(guest, node_options, config);
+    g_assert_cmphex(mmc_guest_run(guest, CDB(0x00)), ==, 0x062900);
+    g_assert_cmphex(mmc_guest_request_sense(guest), ==, 0x062900);
+}
+
 void mmc_guest_setup_pass(MmcGuest *guest, const char *node_options, MmcPassthrough passthrough)
 {
     const MmcDriveConfig config = {.id = "cd0", .serial = "QM00001", .passthrough = passthrough};
-    setup(guest, node_options, &config);
-    g_assert_cmphex(mmc_guest_run(guest, CDB(0x00)), ==, 0x062900);
-    g_assert_cmphex(mmc_guest_request_sense(guest), ==, 0x062900);
+    setup_ready(guest, node_options, &config);
+}
+
+void mmc_guest_setup_rerror(MmcGuest *guest, const char *node_options, OnError rerror)
+{
+    const MmcDriveConfig config = {.id = "cd0", .serial = "QM00001", .rerror = rerror};
+    setup_ready(guest, node_options, &config);
 }
 
 void mmc_guest_teardown(MmcGuest *guest)

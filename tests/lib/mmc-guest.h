@@ -27,6 +27,7 @@ typedef struct MmcGuest {
     bool later;      /* answers come from the loop, not from inside the callbacks */
     unsigned moves;
     bool moved_open;
+    unsigned failures[ON_ERROR_ENOSPC]; /* reads of the drive that failed, by what became of them */
 } MmcGuest;
 
 /* Options of block_open(), or NULL for an empty drive. Attentions are taken already. */
@@ -35,6 +36,8 @@ void mmc_guest_setup(MmcGuest *guest, const char *node_options);
 void mmc_guest_setup_raw(MmcGuest *guest, const char *node_options, bool read_ahead);
 /* Attentions are taken already; commands may go to the drive of the host. */
 void mmc_guest_setup_pass(MmcGuest *guest, const char *node_options, MmcPassthrough passthrough);
+/* Attentions are taken already; `rerror` is the drive's, what it made of failed reads is in failures[]. */
+void mmc_guest_setup_rerror(MmcGuest *guest, const char *node_options, OnError rerror);
 void mmc_guest_teardown(MmcGuest *guest);
 
 /* Opens a node; must succeed. */

@@ -7,7 +7,7 @@
 
 static const char *const kind_names[KINDS] = {"ahci-mmap", "ahci-message", "ide-mmap", "ide-message"};
 
-static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError action, void *opaque)
+static void on_failed(HardDisk *disk, BlockOp op, int error, OnError action, void *opaque)
 {
     Disk *d = opaque;
 
@@ -15,7 +15,7 @@ static void on_failed(HardDisk *disk, BlockOp op, int error, HardDiskOnError act
     d->last_action = action;
 }
 
-void disk_rig_make(Disk *d, const char *options, const AtaDiskConfig *ata, HardDiskOnError policy)
+void disk_rig_make(Disk *d, const char *options, const AtaDiskConfig *ata, OnError policy)
 {
     g_autoptr(Options) parsed = options_parse(options, "driver", NULL);
     g_autoptr(GError) error = NULL;
@@ -64,7 +64,7 @@ void disk_rig_new(Disk *d, Kind kind)
 {
     AtaDiskConfig config = {.identity = {.serial = "testdisk", .firmware = "version"}};
 
-    disk_rig_make(d, "mem,size=16M", &config, HARD_DISK_REPORT);
+    disk_rig_make(d, "mem,size=16M", &config, ON_ERROR_REPORT);
     disk_rig_connect(d, kind);
 }
 

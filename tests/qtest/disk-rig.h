@@ -23,7 +23,7 @@ typedef struct Disk {
     AhciRig *ahci; /* one of these two */
     IdeRig *ide;
     unsigned failed;
-    HardDiskOnError last_action;
+    OnError last_action;
 } Disk;
 
 typedef enum { AHCI_MMAP, AHCI_MESSAGE, IDE_MMAP, IDE_MESSAGE, KINDS } Kind;
@@ -31,7 +31,7 @@ typedef enum { AHCI_MMAP, AHCI_MESSAGE, IDE_MMAP, IDE_MESSAGE, KINDS } Kind;
 typedef enum { NODATA, PIO_IN, PIO_OUT, DMA_IN, DMA_OUT } Way;
 
 /* A disk on the node that `options` name. */
-void disk_rig_make(Disk *d, const char *options, const AtaDiskConfig *ata, HardDiskOnError policy);
+void disk_rig_make(Disk *d, const char *options, const AtaDiskConfig *ata, OnError policy);
 void disk_rig_connect(Disk *d, Kind kind);
 /* 16 MiB in memory, errors reported, connected. */
 void disk_rig_new(Disk *d, Kind kind);

@@ -52,7 +52,7 @@ StateMachine *state_machine_new(bool ahci, bool slow)
 
     m->ahci = ahci;
     disk_rig_make(&m->disk, slow ? "fault,delay-ns=300000,file.driver=mem,file.size=1M" : "mem,size=1M", &ata,
-                  HARD_DISK_REPORT);
+                  ON_ERROR_REPORT);
     fill_disk(m->disk.node);
     m->disc = make_disc(slow);
     m->mmc = mmc_drive_new(&config);

@@ -22,7 +22,7 @@ static void test_ncq_errors(gconstpointer kind)
     close(fd);
     options =
         g_strdup_printf("fault,bad-offset=524288,bad-bytes=512,file.driver=file,file.filename=%s", path);
-    disk_rig_make(&d, options, &config, HARD_DISK_REPORT);
+    disk_rig_make(&d, options, &config, ON_ERROR_REPORT);
     disk_rig_connect(&d, GPOINTER_TO_INT(kind));
     disk_rig_queued_tf(&tf, false, 2047, 2, 5); /* out of range: refused before it is queued */
     g_assert_cmphex(disk_rig_run_ahci(&d, &tf, RIG_DATA, 1024, 5), ==,
@@ -151,15 +151,13 @@ static void test_reset_in_flight(gconstpointer data)
 static void test_error_policy(gconstpointer data)
 {
     static const struct {
-        HardDiskOnError policy, action;
+        OnError policy, action;
         const char *error;
         uint16_t result; /* of the write; 0: kept until resumed */
     } rows[] = {
-        {HARD_DISK_REPORT, HARD_DISK_REPORT, "EIO", 0x0451},
-        {HARD_DISK_IGNORE, HARD_DISK_IGNORE, "EIO", DISK_OK},
-        {HARD_DISK_STOP, HARD_DISK_STOP, "EIO", 0},
-        {HARD_DISK_ENOSPC, HARD_DISK_REPORT, "EIO", 0x0451},
-        {HARD_DISK_ENOSPC, HARD_DISK_STOP, "ENOSPC", 0},
+        {ON_ERROR_REPORT, ON_ERROR_REPORT, "EIO", 0x0451}, {ON_ERROR_IGNORE, ON_ERROR_IGNORE, "EIO", DISK_OK},
+        {ON_ERROR_STOP, ON_ERROR_STOP, "EIO", 0},          {ON_ERROR_ENOSPC, ON_ERROR_REPORT, "EIO", 0x0451},
+        {ON_ERROR_ENOSPC, ON_ERROR_STOP, "ENOSPC", 0},
     };
     Kind kind = GPOINTER_TO_INT(data);
 
@@ -214,7 +212,7 @@ static void test_reset_while_kept(void)
     g_assert_cmpint(ftruncate(fd, 1 << 20), ==, 0);
     close(fd);
     options = g_strdup_printf("fault,fail-flush=1,file.driver=file,file.filename=%s", path);
-    disk_rig_make(&d, options, &config, HARD_DISK_STOP);
+    disk_rig_make(&d, options, &config, ON_ERROR_STOP);
     disk_rig_connect(&d, AHCI_MMAP);
     disk_rig_tf(&tf, ATA_CMD_WRITE_DMA_EXT, true, 8, 8);
     g_assert_cmphex(disk_rig_run(&d, &tf, true, DMA_OUT, IDE_RIG_DATA, 4096, 512), ==, DISK_OK);

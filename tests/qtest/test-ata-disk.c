@@ -56,7 +56,7 @@ static void test_properties(void)
     uint8_t id[512];
     Disk d;
 
-    disk_rig_make(&d, "mem,size=16M", &config, HARD_DISK_REPORT);
+    disk_rig_make(&d, "mem,size=16M", &config, ON_ERROR_REPORT);
     disk_rig_connect(&d, AHCI_MMAP);
     disk_rig_identify(&d, id);
     g_assert_cmpuint(word(id, 1), ==, 100);
@@ -87,7 +87,7 @@ static void test_bad_properties(void)
     AtaDiskConfig good = {0};
     Disk d;
 
-    disk_rig_make(&d, "mem,size=1M", &good, HARD_DISK_REPORT);
+    disk_rig_make(&d, "mem,size=1M", &good, ON_ERROR_REPORT);
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autoptr(GError) error = NULL;
 
@@ -237,7 +237,7 @@ static void test_large_disk(gconstpointer kind)
     uint8_t id[512];
     Disk d;
 
-    disk_rig_make(&d, "null-co,size=3T,read-zeroes=on", &config, HARD_DISK_REPORT);
+    disk_rig_make(&d, "null-co,size=3T,read-zeroes=on", &config, ON_ERROR_REPORT);
     disk_rig_connect(&d, GPOINTER_TO_INT(kind));
     disk_rig_identify(&d, id);
     g_assert_cmpuint(load_le32(id + 120), ==, 0x0fffffff);
