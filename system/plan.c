@@ -176,6 +176,9 @@ static void plan_read_switches(Plan *plan, const CmdLine *line)
             plan->daemonize = true;
         } else if (cmd_item_is(item, "S")) {
             plan->paused = true;
+        } else if (cmd_item_is(item, "sandbox") && cmd_item_parse(item, "enable")) {
+            plan->no_spawn = !g_strcmp0(options_get(item->parsed, "enable"), "on") &&
+                             !g_strcmp0(options_get(item->parsed, "spawn"), "deny");
         } else if (cmd_item_is(item, "msg") && cmd_item_parse(item, "timestamp")) {
             options_get_bool(item->parsed, "timestamp", false, &plan->timestamp, NULL);
         }

@@ -58,6 +58,7 @@ typedef struct Plan {
     bool daemonize;       /* -daemonize */
     bool timestamp;       /* -msg timestamp=on */
     struct RunAs *run_as; /* for whoever launches: NULL, or who the drive process is to be; not the plan's */
+    bool no_spawn;        /* -sandbox on,spawn=deny */
     bool paused;          /* -S */
     char
         *incoming; /* -incoming's argument, which QEMU does not get: it waits for migrate-incoming; or NULL */

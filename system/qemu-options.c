@@ -23,7 +23,7 @@ const QemuOption qemu_option_table[] = {
     {"only-migratable", false}, {"option-rom", true}, {"overcommit", true}, {"parallel", true},
     {"perfmap", false}, {"pflash", true}, {"pidfile", true}, {"plugin", true}, {"preconfig", false},
     {"prom-env", true}, {"qmp", true}, {"qmp-pretty", true}, {"qtest", true}, {"qtest-log", true},
-    {"readconfig", true}, {"rtc", true}, {"run-with", true}, {"s", false}, {"sandbox", true},
+    {"readconfig", true}, {"rtc", true}, {"run-with", true}, {"runas", true}, {"s", false}, {"sandbox", true},
     {"sd", true}, {"seed", true}, {"semihosting", false}, {"semihosting-config", true}, {"serial", true},
     {"set", true}, {"shim", true}, {"smbios", true}, {"smp", true}, {"snapshot", false}, {"spice", true},
     {"tpmdev", true}, {"trace", true}, {"usb", false}, {"usbdevice", true}, {"uuid", true},

@@ -32,6 +32,7 @@ void router_config_free(RouterConfig *config)
     if (config) {
         g_free(config->folder);
         g_free(config->incoming);
+        g_free(config->user);
         g_array_unref(config->inherited);
         g_ptr_array_unref(config->ports);
         json_array_unref(config->devices);
@@ -154,6 +155,10 @@ char *router_config_to_text(const RouterConfig *config)
     json_object_set_int_member(object, "engine", config->engine);
     json_object_set_int_member(object, "drives", config->drives);
     json_object_set_boolean_member(object, "timestamp", config->timestamp);
+    json_object_set_boolean_member(object, "sandbox", config->sandbox);
+    if (config->user) {
+        json_object_set_string_member(object, "user", config->user);
+    }
     if (config->incoming) {
         json_object_set_string_member(object, "incoming", config->incoming);
         json_object_set_boolean_member(object, "autostart", config->autostart);
@@ -211,6 +216,8 @@ RouterConfig *router_config_from_text(const char *text, GError **error)
     config->engine = (int)json_object_get_int_member_with_default(object, "engine", -1);
     config->drives = (int)json_object_get_int_member_with_default(object, "drives", -1);
     config->timestamp = json_object_get_boolean_member_with_default(object, "timestamp", false);
+    config->sandbox = json_object_get_boolean_member_with_default(object, "sandbox", false);
+    config->user = g_strdup(json_object_get_string_member_with_default(object, "user", NULL));
     g_autoptr(JsonArray) ports = take_array(object, "ports");
     for (guint i = 0; i < json_array_get_length(ports); i++) {
         JsonNode *port = json_array_get_element(ports, i);

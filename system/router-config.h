@@ -30,6 +30,8 @@ typedef struct RouterConfig {
     char *folder;           /* to remove at the end */
     int engine, drives;     /* the router's own sessions with QEMU and the drive process */
     bool timestamp;         /* -msg timestamp=on */
+    char *user;             /* "NAME" or "UID:GID": who to be from the start on; NULL: as it is */
+    bool sandbox;           /* starts no programs */
     char *incoming;         /* -incoming, or NULL */
     bool autostart;         /* the machine runs when it has its state */
     GArray *inherited;      /* RouterConfigFd: while a state is awaited */

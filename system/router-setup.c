@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include "monitor/chardev.h"
 #include "system/router-int.h"
+#include "system/run-as.h"
+#include "system/sandbox.h"
 #include "system/spawn.h"
 #include "util/cleanup.h"
 #include "util/error.h"
@@ -93,7 +95,8 @@ static bool make_pair(int fds[2], GError **error)
            error_set_errno(error, errno, "Could not make a socket pair");
 }
 
-static bool make_engine_socket(Seat *seat, GError **error)
+/* The router connects to it as `as`. */
+static bool make_engine_socket(Seat *seat, const RunAs *as, GError **error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -106,7 +109,8 @@ static bool make_engine_socket(Seat *seat, GError **error)
         listen(seat->listening, BACKLOG) < 0) {
         return error_set_errno(error, errno, "Failed to bind socket to %s", seat->path);
     }
-    return true;
+    return !as || chown(seat->path, as->uid, as->gid) == 0 ||
+           error_set_errno(error, errno, "Could not give the socket '%s' to user %u", seat->path, as->uid);
 }
 
 static bool open_seat(RouterSetup *setup, Seat *seat, unsigned index, GError **error)
@@ -121,7 +125,7 @@ static bool open_seat(RouterSetup *setup, Seat *seat, unsigned index, GError **e
         g_prefix_error(error, "%s: ", seat->plan->origin);
         return false;
     }
-    return make_engine_socket(seat, error) && make_pair(seat->drives, error);
+    return make_engine_socket(seat, setup->plan->run_as, error) && make_pair(seat->drives, error);
 }
 
 /* Those above standard error that QEMU is going to have. Before any of our own is open. */
@@ -217,6 +221,8 @@ static RouterConfig *make_config(RouterSetup *setup, GArray *fds)
 
     config->folder = g_strdup(setup->folder);
     config->timestamp = setup->plan->timestamp;
+    config->sandbox = setup->plan->no_spawn && sandbox_default();
+    config->user = setup->plan->run_as ? run_as_text(setup->plan->run_as) : NULL;
     config->incoming = g_strdup(setup->plan->incoming);
     config->autostart = !setup->plan->paused;
     for (guint i = 0; i < setup->inherited->len; i++) {

@@ -8,6 +8,8 @@
 #include <sys/prctl.h>
 #include "system/folder.h"
 #include "system/router-int.h"
+#include "system/run-as.h"
+#include "system/sandbox.h"
 #include "util/log.h"
 
 #define GRACE_MS      50   /* for QEMU's end to be seen */
@@ -118,6 +120,22 @@ static void end(Router *router)
     folder_remove(router->config->folder);
 }
 
+/* As QEMU does: what the command line names is open, and what is opened from now on is opened without the
+ * rights of who started it. */
+static bool give_up_rights(const RouterConfig *config, GError **error)
+{
+    if (config->user) {
+        g_autoptr(Options) options = options_new();
+        options_set(options, "user", config->user);
+        g_autofree char *text = options_to_string(options);
+        g_autoptr(RunAs) as = run_as_new(text, error);
+        if (!as || !run_as_enter(as, error)) {
+            return false;
+        }
+    }
+    return !config->sandbox || sandbox_enter(error);
+}
+
 int router_main(int argc, char **argv)
 {
     Router router = {0};
@@ -137,8 +155,13 @@ int router_main(int argc, char **argv)
     }
     log_set_timestamp(router.config->timestamp);
     start(&router);
-    g_main_loop_run(router.loop);
+    bool ok = give_up_rights(router.config, &error);
+    if (ok) {
+        g_main_loop_run(router.loop);
+    } else {
+        log_gerror(error, NULL);
+    }
     end(&router);
     router_config_free(router.config);
-    return 0;
+    return ok ? 0 : 1;
 }

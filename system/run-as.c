@@ -54,11 +54,13 @@ bool run_as_from_argv(const char *const *argv, RunAs **ret_as, GError **error)
     g_autoptr(RunAs) as = NULL;
 
     for (; argv[0] && argv[1]; argv++) {
-        if (strcmp(argv[0], "-run-with") && strcmp(argv[0], "--run-with")) {
+        const char *word = argv[0][0] == '-' && argv[0][1] == '-' ? argv[0] + 1 : argv[0];
+        bool old = !strcmp(word, "-runas");
+        if (!old && strcmp(word, "-run-with")) {
             continue;
         }
-        g_autoptr(Options) options = options_parse(argv[1], NULL, NULL);
-        const char *user = options ? options_get(options, "user") : NULL;
+        g_autoptr(Options) options = old ? NULL : options_parse(argv[1], NULL, NULL);
+        const char *user = old ? argv[1] : options ? options_get(options, "user") : NULL;
         if (user) {
             g_autoptr(Options) alone = options_new();
             options_set(alone, "user", user);

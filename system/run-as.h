@@ -17,8 +17,9 @@ typedef struct RunAs {
 
 /* Reads [user=]NAME or UID:GID. NULL with QEMU's message; the caller's. */
 RunAs *run_as_new(const char *arg, GError **error);
-/* The last `-run-with` with a user in QEMU's command line, without argv[0]; false with an error for one that
- * there is not. *ret_as: the caller's; NULL: there is none. What else `-run-with` says is left to QEMU. */
+/* The last `-run-with` with a user, or `-runas` of older ones, in QEMU's command line, without argv[0]; false
+ * with an error for one that there is not. *ret_as: the caller's; NULL: there is none. What else `-run-with`
+ * says is left to QEMU. */
 bool run_as_from_argv(const char *const *argv, RunAs **ret_as, GError **error);
 /* "NAME" or "UID:GID", the caller's. */
 char *run_as_text(const RunAs *as);

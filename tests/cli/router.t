@@ -251,6 +251,39 @@ def check_lost(tap, place):
     tap.equal(place.leftovers(), [], "nothing is left")
 
 
+def status_of(pid, key):
+    with open("/proc/%d/status" % pid, encoding="ascii") as f:
+        return re.search(r"^%s:\s*(.*?)\s*$" % key, f.read(), re.M).group(1).split()
+
+
+def check_user(tap, place):
+    """Another user than who started it: QEMU, the drive process and the router are all that; the descriptors they were handed serve."""
+    if os.geteuid() != 0:
+        tap.skip("-run-with user=", "only root can become another user")
+        return
+    os.chmod(place.tmp, 0o1777)
+    os.chmod(place.path("a.iso"), 0o600)  # open before
+    for user, uid, gid in (("nobody", "65534", "65534"), ("12345:54321", "12345", "54321")):
+        machine = Machine(place, "-run-with", "user=" + user, "-sandbox", "on,obsolete=deny,spawn=deny,resourcecontrol=deny")
+        with Qmp(machine.path) as qmp:
+            tap.equal(names(qmp.command("query-block"), "qdev"), [CD, "disk0"], user + ": a user is served")
+            pids = [machine.process.pid, *machine.children("spindled"), *machine.children("spindle-router")]
+            tap.equal([(status_of(pid, "Uid"), status_of(pid, "Gid"), status_of(pid, "Groups")) for pid in pids], [([uid] * 4, [gid] * 4, [gid])] * 3,
+                      user + ": QEMU, the drive process and the router are that")
+            tap.equal([status_of(pid, "Seccomp") for pid in pids], [["2"]] * 3, user + ": each in its sandbox")
+            qmp.command("blockdev-change-medium", id=CD, filename="b.iso")
+        with Qmp(machine.path) as qmp:
+            tap.equal(qmp.command("query-block")[0]["inserted"]["file"], "b.iso", user + ": so is the next, with what the first has done")
+            failed = qmp.failure("blockdev-change-medium", id=CD, filename="a.iso")
+            tap.ok(failed[0] == "GenericError" and "Permission denied" in failed[1], user + ": what only root may read cannot be opened any more", failed)
+            failed = qmp.failure("migrate", uri="file:%s/state" % place.files)
+            tap.ok(failed[0] == "GenericError" and "Permission denied" in failed[1], user + ": nor a file be made where only root may", failed)
+            tap.equal(machine.end(qmp), (0, ""), user + ": the end")
+        tap.equal(place.leftovers(), [], user + ": nothing is left")
+    os.chmod(place.path("a.iso"), 0o644)
+    os.chmod(place.tmp, 0o700)
+
+
 def check_deaf_user(tap, place):
     """A user who does not read: bounded memory, and the others are served."""
     machine = Machine(place, "-qmp", "unix:%s/q,server=on,wait=off" % place.tmp, "-sandbox",
@@ -391,5 +424,6 @@ with Tap() as tap, Place() as place:
     check_start_fails(tap, place)
     check_names(tap, place)
     check_lost(tap, place)
+    check_user(tap, place)
     check_deaf_user(tap, place)
     check_daemonize(tap, place)

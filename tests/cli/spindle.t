@@ -139,10 +139,11 @@ def check_run_with(tap, place):
     os.chmod(place.path("a.iso"), 0o600)
     os.chmod(place.tmp, 0o1777)
     env = {"SPINDLE_QEMU": stand_in(place)}
-    for user, uid, gid in (("nobody", 65534, 65534), ("12345:54321", 12345, 54321)):
-        process = place.start("spindle", "-run-with", "async-teardown=off,user=" + user, "-cdrom", "a.iso", env=env)
+    for option, before, user, uid, gid in (("-run-with", "async-teardown=off,user=", "nobody", 65534, 65534),
+                                           ("--run-with", "async-teardown=off,user=", "12345:54321", 12345, 54321), ("-runas", "", "nobody", 65534, 65534)):
+        process = place.start("spindle", option, before + user, "-cdrom", "a.iso", env=env)
         seen = report(process)
-        tap.equal(seen["argv"][:2], ["-run-with", "async-teardown=off,user=" + user], user + ": QEMU gets the option, too")
+        tap.equal(seen["argv"][:2], [option, before + user], user + ": QEMU gets the option, too")
         ids = ids_of(drives(place)[0])
         tap.equal([line.split() for line in ids], [[str(uid)] * 4, [str(gid)] * 4, [str(gid)]], user + ": the drive process is that")
         process.kill()
