@@ -31,6 +31,7 @@ static void test_ncq_errors(gconstpointer kind)
     rig_slot(d.ahci, 0, 9, &tf, NULL, (RigPrd[]){{RIG_DATA, 4096}, {0}});
     rig_port_write(d.ahci, 0, AHCI_PX_SACT, 1u << 9);
     rig_issue(d.ahci, 0, 1u << 9);
+    block_settle(10000);
     rig_settle(d.ahci);
     g_assert_cmphex(rig_port_read(d.ahci, 0, AHCI_PX_IS), ==, AHCI_PX_IS_SDBS | AHCI_PX_IS_TFES);
     g_assert_cmphex(rig_port_read(d.ahci, 0, AHCI_PX_SACT), ==, 1u << 9);

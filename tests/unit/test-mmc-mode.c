@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mmc/mode-select/every-bit", test_every_bit);
     g_test_add_func("/mmc/block-length/512", test_block_length_512);
     g_test_add_func("/mmc/block-length/2352-and-2336", test_block_length_raw);
-    g_test_add_func("/mmc/block-length/bad", test_block_length_bad);
+    g_test_add_func("/mmc/block-length/CVE-2023-42467-bad", test_block_length_bad);
     g_test_add_data_func("/mmc/mode-select/fewer-bytes/inside", NULL, test_fewer_bytes_than_announced);
     g_test_add_data_func("/mmc/mode-select/fewer-bytes/later", "later", test_fewer_bytes_than_announced);
     return g_test_run();
