@@ -199,11 +199,12 @@ struct BlockJob {
 };
 void block_job_start(BlockJob *job);
 
-/* Around something that may hang in a drive of the host. It counts as under way like a job, but
- * block_drives_hang() knows of it. Any thread. */
+/* Around something that may hang in a drive of the host: it is under way, and block_drives_hang() knows of
+ * it. Any thread. */
 typedef enum {
-    BLOCK_DRIVE_ASKED,   /* a command, a look: by its end nothing is won or lost */
-    BLOCK_DRIVE_CLOSING, /* what was changed is put back: worth waiting for, unless the drive hangs */
+    BLOCK_DRIVE_ASKED,   /* a command on a thread of its own: by its end nothing is won or lost */
+    BLOCK_DRIVE_LOOK,    /* a job, likewise */
+    BLOCK_DRIVE_CLOSING, /* a close puts back what was changed: worth waiting for, unless the drive hangs */
     BLOCK_DRIVE_KINDS,
 } BlockDriveWork;
 void block_drive_work_begin(BlockDriveWork kind);

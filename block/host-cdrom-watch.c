@@ -317,7 +317,7 @@ static void look_done(BlockJob *job)
 {
     CdromWatch *watch = (CdromWatch *)((char *)job - offsetof(CdromWatch, job));
     Look *look = &watch->look;
-    block_drive_work_end(BLOCK_DRIVE_ASKED);
+    block_drive_work_end(BLOCK_DRIVE_LOOK);
     watch->running = false;
     watch->tell |= look->move != MOVE_NONE;
     if (look->move != MOVE_NONE) {
@@ -365,7 +365,7 @@ static void watch_kick(CdromWatch *watch, LookKind kind)
     watch->lock_news = false;
     watch->job = (BlockJob){.run = look_run, .done = look_done};
     watch_ref(watch);
-    block_drive_work_begin(BLOCK_DRIVE_ASKED);
+    block_drive_work_begin(BLOCK_DRIVE_LOOK);
     block_job_start(&watch->job);
 }
 

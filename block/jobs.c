@@ -32,16 +32,21 @@ void block_job_start(BlockJob *job)
     boundary_submit_urgent(work);
 }
 
+/* Jobs and closes are counted as such. */
 void block_drive_work_begin(BlockDriveWork kind)
 {
-    boundary_pending_begin();
+    if (kind == BLOCK_DRIVE_ASKED) {
+        boundary_pending_begin();
+    }
     boundary_drive_work(kind, 1);
 }
 
 void block_drive_work_end(BlockDriveWork kind)
 {
     boundary_drive_work(kind, -1);
-    boundary_pending_done();
+    if (kind == BLOCK_DRIVE_ASKED) {
+        boundary_pending_done();
+    }
 }
 
 typedef struct LoopCall {

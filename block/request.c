@@ -373,7 +373,8 @@ bool block_cancel(BlockRequest *request)
 
 bool boundary_only_drives_hang(int hanging)
 {
-    hanging += g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_ASKED]);
+    hanging += g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_ASKED]) +
+               g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_LOOK]);
     const int closing = g_atomic_int_get(&boundary.drive_work[BLOCK_DRIVE_CLOSING]);
     return hanging > 0 && g_atomic_int_get(&boundary.pending) <= hanging + closing;
 }

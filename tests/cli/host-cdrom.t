@@ -121,6 +121,37 @@ def hanging(tap, place, drive):
     tap.equal(place.leftovers(), [], "nothing is left of it")
 
 
+def asleep(tap, place, drive):
+    """A drive that takes its time for everything: the guest's registers, reset and eject, and the end, wait for nothing."""
+    socket = os.path.join(place.tmp, "cd")
+    server = place.start("spindled", *options(drive.path, place), env=drive.environment())
+    place.wait_for(lambda: os.path.exists(socket), "socket")
+    client = Client(place, socket)
+    client.wait("capacity")
+    drive.set(status_us=20 * 1000000, rate=100)
+    busy, slowest, reset = (int(word) for word in client.do("stuck 16 16"))
+    tap.note("a read that hangs in the drive: a register within %d us, a reset %d ms" % (slowest, reset))
+    tap.equal(busy, 1, "a sleeping drive: a read waits for it")
+    tap.ok(slowest < 100000, "a sleeping drive: the guest's registers answer", "%d us" % slowest)
+    tap.ok(reset < 500, "a sleeping drive: and a reset is over at once", "%d ms" % reset)
+    began = time.monotonic()
+    tap.equal(client.do("cdb 36 120000002400")[0], "000000", "a sleeping drive: INQUIRY")
+    tap.equal(client.do("cdb 0 000000000000")[0], "062900", "a sleeping drive: the reset's attention")
+    tap.equal(client.do("cdb 0 1b0000000200")[0], "000000", "a sleeping drive: the guest's eject")
+    tap.equal(client.do("cdb 0 000000000000")[0], "023a02", "a sleeping drive: has opened the guest's tray")
+    ms = (time.monotonic() - began) * 1000
+    tap.ok(ms < 500, "a sleeping drive: and these are answered at once", "%.0f ms" % ms)
+    client.process.stdin.close()
+    client.process.wait()
+    began = time.monotonic()
+    server.terminate()
+    tap.equal(server.wait(10), 0, "a sleeping drive: the process ends")
+    ms = (time.monotonic() - began) * 1000
+    tap.ok(ms < 1000, "a sleeping drive: at once", "%.0f ms" % ms)
+    drive.set(status_us=0, rate=0)
+    tap.equal(place.leftovers(), [], "a sleeping drive: nothing is left")
+
+
 def refused(tap, place, drive):
     """What may be said of passed commands."""
     start = ["--blockdev", "driver=file,node-name=disc,read-only=on,filename=" + drive.disc, "--vfio-user", place.tmp + "/cd"]
@@ -148,6 +179,7 @@ def main():
             traced(tap, place, drive, ",cache.direct=on", "direct")
             counted(tap, place, drive)
             hanging(tap, place, drive)
+            asleep(tap, place, drive)
             refused(tap, place, drive)
 
 

@@ -23,6 +23,9 @@
  *   write LBA BYTE       to a disk, a sector full of BYTE (hexadecimal): `write TFD`, once it ended
  *   reg OFFSET           the register at hexadecimal OFFSET of the ABAR: `reg VALUE`
  *   up                   starts the port, as a driver does with a drive that has come: `up`
+ *   stuck LBA COUNT      a READ(10) that is not waited for, 200 reads of a register, a reset of the port
+ *                        and the way back: `stuck BUSY US MS`, with whether the command was under way all
+ *                        the time, the slowest of the reads, and the reset
  *   mark TEXT            `mark TEXT`
  */
 #include <inttypes.h>
@@ -173,6 +176,30 @@ static void command_reg(Script *s, const char *args)
     say("reg %08x", vfu_cd_read(s->cd, offset));
 }
 
+static void command_stuck(Script *s, const char *args)
+{
+    unsigned lba = 0, count = 0;
+    sscanf(args, "%u %u", &lba, &count);
+    const uint8_t packet[16] = {0x28, [2] = lba >> 24 & 0xff, lba >> 16 & 0xff, lba >> 8 & 0xff, lba & 0xff,
+                                0,    count >> 8 & 0xff,      count & 0xff};
+    const VfuCdPrd prds[2] = {{VFU_CD_DATA, count * 2048}};
+    gint64 slowest = 0;
+    bool busy = true;
+    vfu_cd_packet(s->cd, 0, packet, 1, 0xf000, prds);
+    for (int i = 0; i < 200; i++) {
+        const gint64 begun = g_get_monotonic_time();
+        busy &= vfu_cd_read(s->cd, VFU_CD_PX_CI) & 1;
+        slowest = MAX(slowest, g_get_monotonic_time() - begun);
+        g_usleep(1000);
+    }
+    const gint64 begun = g_get_monotonic_time();
+    vfu_cd_write(s->cd, VFU_CD_PX_CMD, 0x10); /* ST off */
+    vfu_cd_write(s->cd, VFU_CD_PX_SCTL, 1);
+    vfu_cd_write(s->cd, VFU_CD_PX_SCTL, 0);
+    vfu_cd_port_up(s->cd);
+    say("stuck %d %" PRId64 " %" PRId64, busy, slowest, (g_get_monotonic_time() - begun) / 1000);
+}
+
 static void obey(Script *s, const char *line)
 {
     if (g_str_has_prefix(line, "cdb ")) {
@@ -187,6 +214,8 @@ static void obey(Script *s, const char *line)
         command_write(s, line + 6);
     } else if (g_str_has_prefix(line, "reg ")) {
         command_reg(s, line + 4);
+    } else if (g_str_has_prefix(line, "stuck ")) {
+        command_stuck(s, line + 6);
     } else if (!strcmp(line, "up")) {
         vfu_cd_recover(s->cd);
         say("up");

@@ -10,6 +10,8 @@
 #include "tests/lib/mmc-guest.h"
 #include "tests/unit/block-test.h"
 #include "util/bytes.h"
+#include "util/cleanup.h"
+#include "util/uevent.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -179,6 +181,37 @@ static void test_remove(void)
     assert_sense(guest, 0x062800, 0x00);
     assert_good(guest, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     g_assert_cmpuint(load_be32(guest->data->data), ==, SECTORS);
+    rig_free(&rig);
+}
+
+static void hear(const Uevent *event, void *opaque)
+{
+    unsigned *synthetic = opaque;
+    *synthetic += event && uevent_get(event, "SYNTH_UUID");
+}
+
+/* The kernel tells more of a device than its media: that it became read-only, or what udev has it say again.
+ * The drive is looked at, and the guest hears nothing. */
+static void test_other_events(void)
+{
+    Rig rig;
+    unsigned heard = 0;
+    g_autoptr(GError) error = NULL;
+    if (!rig_new(&rig, true, "")) {
+        return;
+    }
+    g_autofree char *path = g_strdup_printf("/sys/block/loop%d/uevent", rig.loop->number);
+    UeventListener *listener = uevent_listen(hear, &heard, &error);
+    g_assert_no_error(error);
+    rest(50);
+    auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+    g_assert_cmpint(write(fd, "change", 6), ==, 6);
+    mmc_guest_until(heard > 0);
+    rest(100);
+    g_assert_cmpuint(rig.events[BLOCK_EVENT_MEDIUM], ==, 0);
+    assert_good(&rig.guest, 0x00);
+    assert_reads(&rig, "a");
+    uevent_unlisten(listener);
     rig_free(&rig);
 }
 
@@ -357,6 +390,7 @@ int main(int argc, char **argv)
     g_test_add_func("/host-cdrom/insert", test_insert);
     g_test_add_func("/host-cdrom/change", test_change);
     g_test_add_func("/host-cdrom/remove", test_remove);
+    g_test_add_func("/host-cdrom/other-events", test_other_events);
     g_test_add_func("/host-cdrom/layers", test_layers);
     g_test_add_func("/host-cdrom/unplug", test_unplug);
     g_test_add_func("/host-cdrom/short-lives", test_short_lives);
