@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The reads of a real boot, again: how much of the image an HTTP and an NBD server has to send for them."""
+"""The reads of a real boot and of a real installation, again: how much of the image an HTTP and an NBD server has to send for
+them."""
 
 import os
-import random
 import re
 import shutil
 import sys
@@ -12,48 +12,56 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(HERE, "lib")]
 import servers
 from faultserver import FaultServer
-from patterns import live_boot
+from patterns import Places, recording
 from servers import io
 from tap import Tap
 
 folder = tempfile.mkdtemp(prefix="spindle-pattern-")
-SIZE = 70 * 1000 * 1000
-READS = live_boot()
-COVERED = len({s for first, n in READS for s in range(first, first + n)}) * 2048
+UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 
 
-def script():
-    return ["read -q %d %d" % (first * 2048, n * 2048) for first, n in READS if (first + n) * 2048 <= SIZE]
+class Reads:
+    """A recording, on an image that ends with the last of them; `requests` for each of them at most."""
+
+    def __init__(self, name, requests):
+        self.name, self.requests = name, requests
+        self.list = [(first, count) for first, count, _ in recording(name)]
+        self.size = max(first + count for first, count in self.list) * 2048
+        self.covered = len({s for first, count in self.list for s in range(first, first + count)}) * 2048
+
+    def script(self):
+        return ["read -q %d %d" % (first * 2048, count * 2048) for first, count in self.list]
 
 
-def test_http(tap):
-    server = FaultServer(random.Random(5).randbytes(SIZE))
-    text = io("-r", "-f", "raw", server.url(), script=script(), timeout=100)
-    tap.ok(not text, "http: all reads of the recording", text)
-    tap.ok(server.sent < 1.5 * COVERED, "http: the server sends less than 1.5 times what is read",
-           "%.2f times" % (server.sent / COVERED))
-    tap.ok(len(server.requests) < len(READS), "http: in fewer requests than there are reads", len(server.requests), len(READS))
+def by_http(tap, reads):
+    server = FaultServer(Places(reads.size))
+    text = io("-r", "-f", "raw", server.url(), script=reads.script(), timeout=100)
+    tap.ok(not text, "%s, http: all reads of the recording" % reads.name, text)
+    tap.ok(server.sent < 1.5 * reads.covered, "%s, http: the server sends less than 1.5 times what is read" % reads.name,
+           "%.2f times" % (server.sent / reads.covered))
+    tap.ok(len(server.requests) < len(reads.list) * reads.requests, "%s, http: in %g times as many requests as there are reads at most" %
+           (reads.name, reads.requests), len(server.requests), len(reads.list))
+    tap.note("%.2f times, %d requests for %d reads" % (server.sent / reads.covered, len(server.requests), len(reads.list)))
     server.stop()
 
 
-def test_nbd(tap):
-    path = os.path.join(folder, "disc")
-    with open(path, "wb") as f:
-        f.truncate(SIZE)
-    server = servers.nbdkit(folder, "--filter=stats", "file", path, "statsfile=" + path + ".stats")
-    text = io("-r", "-f", "raw", "nbd:unix:" + server.path, script=script(), timeout=100)
-    tap.ok(not text, "nbd: all reads of the recording", text)
+def by_nbd(tap, reads):
+    stats = os.path.join(folder, reads.name + ".stats")
+    server = servers.nbdkit(folder, "--filter=stats", "pattern", str(reads.size), "statsfile=" + stats)
+    text = io("-r", "-f", "raw", "nbd:unix:" + server.path, script=reads.script(), timeout=100)
+    tap.ok(not text, "%s, nbd: all reads of the recording" % reads.name, text)
     server.process.terminate()
     server.process.wait()
-    with open(path + ".stats") as f:
+    with open(stats) as f:
         found = re.search(r"read: \d+ ops, [\d.]+ s, ([\d.]+) (\w+),", f.read())
-    sent = float(found.group(1)) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[found.group(2)]
-    tap.ok(COVERED * 0.8 < sent < 1.5 * COVERED, "nbd: the server sends less than 1.5 times what is read", "%.2f times" % (sent / COVERED))
+    sent = float(found.group(1)) * UNITS[found.group(2)] / reads.covered
+    tap.ok(0.8 < sent < 1.5, "%s, nbd: the server sends less than 1.5 times what is read" % reads.name, "%.2f times" % sent)
 
 
 with Tap() as tap:
     try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
+        for reads in (Reads("live-boot", 0.8), Reads("install", 0.3)):
+            by_http(tap, reads)
+            by_nbd(tap, reads)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,14 +1,44 @@
 """Recorded reads, and content that is made when it is asked for."""
 
 import os
+import re
+
+# A word of a recording: how far the first sector is from the end of the read before (nothing: it goes on there), the number
+# of sectors, how many such reads in a row, and the milliseconds that the reader let pass after the one before.
+WORD = re.compile(r"(-?\d+)?\+(\d+)(?:\*(\d+))?(?:~(\d+))?")
 
 
-def live_boot():
-    """(first sector, number of sectors) of each read."""
-    name = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "data", "live-boot.reads")
-    with open(name) as f:
+def recording(name):
+    """(first sector, number of sectors, milliseconds before it) of each read that data/NAME.reads holds."""
+    path = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "data", name + ".reads")
+    with open(path) as f:
         words = " ".join(line for line in f if not line.startswith("#")).split()
-    return [tuple(int(n) for n in word.split("+")) for word in words]
+    reads, at = [], 0
+    for word in words:
+        distance, count, times, pause = (int(n or 0) for n in WORD.fullmatch(word).groups())
+        at += distance
+        for _ in range(max(times, 1)):
+            reads.append((at, count, pause))
+            at, pause = at + count, 0
+    return reads
+
+
+def recorded_words(reads):
+    """The words for such reads."""
+    at, last = 0, None
+    for first, count, pause in reads:
+        if last and (first, count, pause) == (at, last[1], 0):
+            last[2] += 1
+        else:
+            if last:
+                yield _word(*last)
+            last = [first - at, count, 1, pause]
+        at = first + count
+    yield _word(*last)
+
+
+def _word(distance, count, times, pause):
+    return "%s+%d%s%s" % (distance or "", count, "*%d" % times if times > 1 else "", "~%d" % pause if pause else "")
 
 
 class Places:
