@@ -133,6 +133,25 @@ static void note_progress(CacheJob *job, uint64_t from, uint64_t to)
     }
 }
 
+/* With the lock held, as the next. */
+static void note_failure(BlockCache *cache, const CacheFailure *failure, bool again, bool last)
+{
+    const BlockRemoteStats stats = cache_stats_now(cache);
+    const int64_t since = cache->outage.since;
+    const bool tell = again && since && cache_now_us() - since > TELL_US;
+    cache->counts.failures++;
+    outage_note_failure(&cache->outage, cache->name, &stats, failure->text, tell, last);
+}
+
+static void note_success(BlockCache *cache)
+{
+    if (cache->outage.trouble) {
+        const BlockRemoteStats stats = cache_stats_now(cache);
+        outage_note_answer(&cache->outage, cache->name, &stats);
+        pthread_cond_broadcast(&cache->pause);
+    }
+}
+
 /* CachePut of a job. */
 static bool job_put(void *sink, const void *data, size_t bytes)
 {
@@ -162,6 +181,7 @@ static bool job_put(void *sink, const void *data, size_t bytes)
         cache->counts.fetched += n;
         cache->busy_bytes += n;
         cache->arrived = cache_now_us();
+        note_success(cache);
         if (n == room) {
             leave_chunk(job);
         }
@@ -174,36 +194,6 @@ static bool job_put(void *sink, const void *data, size_t bytes)
         bytes -= n;
     }
     return true;
-}
-
-/* People hear of what did not pass at the second try or in a while, and of what will not. With the lock held.
- */
-static void note_outage(BlockCache *cache, const CacheFailure *failure, bool again, bool last)
-{
-    const int64_t now = cache_now_us();
-    cache->counts.failures++;
-    if (!cache->outage_since) {
-        cache->outage_since = now;
-    }
-    if (last ? !cache->final_told : again && !cache->outage_told && now - cache->outage_since > TELL_US) {
-        cache->outage_told = true;
-        cache->final_told = last;
-        log_warn("%s: %s; %s", cache->name, failure->text, last ? "giving up" : "trying again");
-    }
-}
-
-static void note_success(BlockCache *cache)
-{
-    if (!cache->outage_since) {
-        return;
-    }
-    if (cache->outage_told) {
-        log_info("%s: works again after %.1f s", cache->name,
-                 (cache_now_us() - cache->outage_since) / (double)G_USEC_PER_SEC);
-    }
-    cache->outage_since = 0;
-    cache->outage_told = cache->final_told = false;
-    pthread_cond_broadcast(&cache->pause);
 }
 
 /* Waits before the next try, or until another job finds that the source works again. With the lock held. */
@@ -244,7 +234,6 @@ static void job_run(CacheJob *job)
             cache->source.fetch(cache->source.opaque, job->pos, job->end - job->pos, job_put, job, &failure);
         pthread_mutex_lock(&cache->lock);
         if (job->pos > before) {
-            note_success(cache);
             tries = 0;
         }
         if (job->pos >= job->end || cache->stopping) {
@@ -253,7 +242,7 @@ static void job_run(CacheJob *job)
         ret = ret < 0 ? ret : -EIO;
         trace(cache_retry, cache->name, job->pos, ret, tries, failure.text);
         const bool last = failure.final || tries >= cache->config.retries;
-        note_outage(cache, &failure, tries > 0, last);
+        note_failure(cache, &failure, tries > 0, last);
         if (last || (tries > 0 && is_unwanted(cache, job))) {
             break;
         }

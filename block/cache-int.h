@@ -11,6 +11,7 @@
 
 #include "block/cache-file.h"
 #include "block/cache.h"
+#include "block/outage.h"
 #include "util/buffer.h"
 
 #define CHUNK_GRANULES      (CACHE_CHUNK / CACHE_GRANULE)
@@ -82,9 +83,8 @@ struct BlockCache {
     pthread_cond_t work;  /* idle threads; monotonic clock, as the next */
     pthread_cond_t pause; /* threads between two tries */
     pthread_cond_t gone;
-    int64_t outage_since; /* us; 0: the source answers */
-    int64_t arrived;      /* us: when something last came */
-    bool outage_told, final_told;
+    Outage outage;
+    int64_t arrived; /* us: when something last came */
     uint64_t fill_pos;
     int64_t last_read; /* us */
 
@@ -106,6 +106,9 @@ CacheChunk *cache_chunk_find(BlockCache *cache, uint64_t pos);
 CacheChunk *cache_chunk_get(BlockCache *cache, uint64_t pos); /* makes it; a pin for the caller */
 bool cache_has(BlockCache *cache, uint64_t pos);              /* in memory */
 void cache_set_valid(BlockCache *cache, CacheChunk *chunk, uint64_t from, uint64_t to);
+
+/* The figures as of now. */
+BlockRemoteStats cache_stats_now(const BlockCache *cache);
 
 /* Tells those who wait for something in [from, to). */
 void cache_wake(BlockCache *cache, uint64_t from, uint64_t to, int result);

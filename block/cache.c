@@ -126,22 +126,56 @@ static size_t chunk_run(const BlockCache *cache, const CacheChunk *chunk, uint64
     return MIN(at, limit) - pos;
 }
 
+/* us that the oldest reader has waited without anything coming. */
+static int64_t quiet_time(const BlockCache *cache)
+{
+    const CacheWaiter *waiter = cache->waiters.head ? cache->waiters.head->data : NULL;
+    return waiter ? cache_now_us() - MAX(waiter->since, cache->arrived) : 0;
+}
+
+BlockRemoteStats cache_stats_now(const BlockCache *cache)
+{
+    const int64_t now = cache_now_us(), quiet = quiet_time(cache);
+    BlockRemoteStats stats = cache->counts;
+    stats.state = cache->outage.since ? BLOCK_REMOTE_RETRYING
+                  : quiet > STALL_US  ? BLOCK_REMOTE_STALLED
+                                      : BLOCK_REMOTE_CONNECTED;
+    stats.since_us = stats.state == BLOCK_REMOTE_RETRYING  ? now - cache->outage.since
+                     : stats.state == BLOCK_REMOTE_STALLED ? quiet
+                                                           : 0;
+    const int64_t us = cache->busy_us + (cache->busy_since ? now - cache->busy_since : 0);
+    stats.rate = us > 0 ? cache->busy_bytes * G_USEC_PER_SEC / us : 0;
+    return stats;
+}
+
+/* Waits for the waiter to be woken, at most until `end` (us). */
+static void wait_until(BlockCache *cache, CacheWaiter *waiter, int64_t end)
+{
+    const struct timespec until = {end / 1000000, end % 1000000 * 1000};
+    int late = 0;
+    while (!waiter->woken && !late) {
+        late = pthread_cond_timedwait(&waiter->wake, &cache->lock, &until);
+    }
+}
+
 /* Waits until the place may be there. 0: look again. */
 static int wait_for(BlockCache *cache, uint64_t pos, int64_t deadline)
 {
     CacheWaiter waiter = {.pos = pos, .since = cache_now_us()};
-    const struct timespec end = {deadline / 1000000, deadline % 1000000 * 1000};
     pthread_condattr_t attr;
-    int late = 0;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&waiter.wake, &attr);
     pthread_condattr_destroy(&attr);
     waiter.link.data = &waiter;
     g_queue_push_tail_link(&cache->waiters, &waiter.link);
-    while (!waiter.woken && !late) {
-        late = pthread_cond_timedwait(&waiter.wake, &cache->lock, &end);
+    wait_until(cache, &waiter, MIN(deadline, waiter.since + OUTAGE_STALL_US));
+    const int64_t quiet = quiet_time(cache);
+    if (!waiter.woken && quiet >= OUTAGE_STALL_US) {
+        const BlockRemoteStats stats = cache_stats_now(cache);
+        outage_note_stall(&cache->outage, cache->name, &stats, quiet);
     }
+    wait_until(cache, &waiter, deadline);
     g_queue_unlink(&cache->waiters, &waiter.link);
     pthread_cond_destroy(&waiter.wake);
     return waiter.woken ? waiter.result : -ETIMEDOUT;
@@ -296,20 +330,8 @@ void block_cache_insert(BlockCache *cache, uint64_t offset, const void *data, si
 
 void block_cache_stats(BlockCache *cache, BlockRemoteStats *ret)
 {
-    const int64_t now = cache_now_us();
     pthread_mutex_lock(&cache->lock);
-    *ret = cache->counts;
-    /* The first waiter is the oldest. */
-    const CacheWaiter *waiter = cache->waiters.head ? cache->waiters.head->data : NULL;
-    const int64_t quiet = waiter ? now - MAX(waiter->since, cache->arrived) : 0;
-    ret->state = cache->outage_since ? BLOCK_REMOTE_RETRYING
-                 : quiet > STALL_US  ? BLOCK_REMOTE_STALLED
-                                     : BLOCK_REMOTE_CONNECTED;
-    ret->since_us = ret->state == BLOCK_REMOTE_RETRYING  ? now - cache->outage_since
-                    : ret->state == BLOCK_REMOTE_STALLED ? quiet
-                                                         : 0;
-    const int64_t us = cache->busy_us + (cache->busy_since ? now - cache->busy_since : 0);
-    ret->rate = us > 0 ? cache->busy_bytes * G_USEC_PER_SEC / us : 0;
+    *ret = cache_stats_now(cache);
     pthread_mutex_unlock(&cache->lock);
 }
 

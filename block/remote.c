@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "block/module.h"
+#include "block/outage.h"
 #include "util/error.h"
 #include "util/iov.h"
 #include "util/log.h"
@@ -32,11 +33,10 @@ struct RemoteNode {
     pthread_mutex_t lock;
     pthread_cond_t change; /* monotonic clock */
     unsigned interrupts;   /* so many until now */
-    unsigned writes;      /* under way: they are not interrupted, for nobody could tell what became of them */
-    unsigned calls;       /* direct ones under way … */
-    int64_t answered;     /* us: … and when the last one was answered, or the first began */
-    int64_t outage_since; /* us; 0: it answers */
-    bool told;
+    unsigned writes;  /* under way: they are not interrupted, for nobody could tell what became of them */
+    unsigned calls;   /* direct ones under way … */
+    int64_t answered; /* us: … and when the last one was answered, or the first began */
+    Outage outage;
     BlockRemoteStats counts; /* of direct calls */
 };
 
@@ -100,28 +100,17 @@ static void stop(void *opaque)
     s->module->interrupt(s->source, true);
 }
 
-/* With the lock held. */
+/* With the lock held, as the next. */
 static void note_lost(RemoteNode *s, const char *why, bool again)
 {
     s->counts.failures++;
-    if (!s->outage_since) {
-        s->outage_since = g_get_monotonic_time();
-    }
-    if (again && !s->told) {
-        s->told = true;
-        log_warn("%s: %s; trying again", s->name, why);
-    }
+    outage_note_failure(&s->outage, s->name, &s->counts, why, again, false);
 }
 
 static void note_answer(RemoteNode *s)
 {
     s->answered = g_get_monotonic_time();
-    if (s->outage_since && s->told) {
-        log_info("%s: works again after %.1f s", s->name,
-                 (s->answered - s->outage_since) / (double)G_USEC_PER_SEC);
-    }
-    s->outage_since = 0;
-    s->told = false;
+    outage_note_answer(&s->outage, s->name, &s->counts);
 }
 
 /* Waits before another try. */
@@ -313,9 +302,9 @@ void remote_stats(BlockNode *node, BlockRemoteStats *ret)
     ret->fetched += s->counts.fetched;
     ret->misses += s->counts.misses;
     ret->failures += s->counts.failures;
-    if (s->outage_since) {
+    if (s->outage.since) {
         ret->state = BLOCK_REMOTE_RETRYING;
-        ret->since_us = now - s->outage_since;
+        ret->since_us = now - s->outage.since;
     } else if (s->calls > 0 && now - s->answered > WAIT_TELL_US) {
         ret->state = BLOCK_REMOTE_STALLED;
         ret->since_us = now - s->answered;

@@ -210,7 +210,7 @@ def test_restart(tap):
     with open(out, "rb") as f:
         got = hashlib.sha256(f.read()).hexdigest()
     tap.ok(process.returncode == 0 and got == SUM, "server restarted in the middle", errors)
-    tap.ok("trying again" in errors and "works again after" in errors, "both is told", errors)
+    tap.ok(": retrying: " in errors and "connected again after" in errors, "both is told", errors)
     server.stop()
 
 

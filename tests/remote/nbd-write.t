@@ -119,7 +119,7 @@ def test_restart(tap):
     server.start()
     _, errors = process.communicate(timeout=60)
     tap.ok(process.returncode == 0 and file_sum(path) == SUM, "server restarted while it was written to", errors)
-    tap.ok("trying again" in errors and "works again after" in errors, "both are told", errors)
+    tap.ok(": retrying: " in errors and "connected again after" in errors, "both are told", errors)
     server.stop()
 
 

@@ -113,7 +113,7 @@ def test_restart(tap):
     _, errors = process.communicate(timeout=60)
     with open(out, "rb") as f:
         tap.ok(process.returncode == 0 and hashlib.sha256(f.read()).hexdigest() == SUM, "server restarted in the middle", errors)
-    tap.ok("works again after" in errors, "it is told", errors)
+    tap.ok("connected again after" in errors, "it is told", errors)
     server.stop()
 
 
