@@ -266,6 +266,36 @@ bool backend_set_limits(Backend *backend, const ThrottleLimits *limits, const ch
     return true;
 }
 
+/* As large as `node`, and nothing on it can be read or written. */
+static BlockNode *failing_node(BlockNode *node, GError **error)
+{
+    g_autofree char *text = g_strdup_printf(
+        "fault,fail-every=1,errno=%d,cache.no-flush=on,file.driver=null-co,file.size=%" G_GUINT64_FORMAT,
+        ENOMEDIUM, block_info(node)->size);
+    g_autoptr(Options) options = options_parse(text, "driver", error);
+
+    return options ? block_open(options, error) : NULL;
+}
+
+bool backend_disown(Backend *backend, GError **error)
+{
+    if (backend->disk && backend->node) {
+        BlockNode *node = failing_node(backend->node, error);
+        if (!node) {
+            return false;
+        }
+        hard_disk_replace_node(backend->disk, node);
+        hard_disk_report_errors(backend->disk);
+        block_unref(node);
+    } else if (backend->mmc && backend->node && !mmc_drive_insert(backend->mmc, NULL, true, error)) {
+        return false;
+    }
+    backend->rerror = backend->werror = ON_ERROR_REPORT;
+    g_free(backend->name);
+    backend->name = g_strdup("");
+    return backend_set_node(backend, NULL, error);
+}
+
 static const char *const operations[] = {"read", "write", "write", "write", "write"};
 
 /* Those that stop the machine are told of by themselves: they must not come late. */

@@ -43,6 +43,9 @@ void backend_remove(Backend *backend);
 /* All, in order of their making: GPtrArray of Backend, the monitor's. */
 GPtrArray *monitor_backends(const Monitor *monitor);
 
+/* Takes the name and the image of a drive whose device stays: its disc is gone, its disk fails. */
+bool backend_disown(Backend *backend, GError **error);
+
 /* By -drive's id. NULL: none. */
 Backend *backend_find(const Monitor *monitor, const char *name);
 

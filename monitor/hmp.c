@@ -56,8 +56,10 @@ const HmpCommand *hmp_find(const HmpCommand *table, const char *name)
 bool hmp_available(const HmpCommand *command, const Monitor *monitor)
 {
     const QmpCommand *qmp = command->qmp ? qmp_command_find(command->qmp) : NULL;
+    void *opaque;
 
-    return !qmp || qmp_command_available(qmp, monitor);
+    return (!qmp || qmp_command_available(qmp, monitor)) &&
+           (!command->has || command->has(monitor_machine(monitor, &opaque)));
 }
 
 typedef struct AsQmp {

@@ -29,7 +29,8 @@ typedef struct HmpCommand {
     const char *spec;
     const char *usage, *help; /* as `help` prints them */
     void (*run)(HmpCall *call);
-    const char *qmp; /* what it is called there, for hmp_run_qmp */
+    const char *qmp;                            /* what it is called there, for hmp_run_qmp */
+    bool (*has)(const MonitorMachine *machine); /* NULL: every machine that has the other has it */
 } HmpCommand;
 
 /* Each ends with a NULL name. */
@@ -69,10 +70,13 @@ bool hmp_parse(const HmpCommand *command, const char *called, const char *text, 
 /* The next word at *text, moved behind it; NULL: none left, or no end of a quotation (*ret_bad). */
 char *hmp_next_word(const char **text, bool *ret_bad);
 
-/* hmp-block.c, hmp-io.c */
+/* hmp-block.c, hmp-drive.c, hmp-io.c */
 void hmp_info_block(HmpCall *call);
 void hmp_info_blockstats(HmpCall *call);
 void hmp_info_remote(HmpCall *call);
+bool hmp_has_drive_add(const MonitorMachine *machine);
+void hmp_drive_add(HmpCall *call);
+void hmp_drive_del(HmpCall *call);
 void hmp_qemu_io(HmpCall *call);
 
 #endif

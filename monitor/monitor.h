@@ -45,6 +45,8 @@ typedef struct MonitorMachine {
     void (*migrate_cancel)(void *opaque);
     JsonObject *(*query_migrate)(void *opaque);
     MonitorMigrateSettings *(*migrate_settings)(void *opaque); /* the machine's */
+    /* A -drive that no device uses yet. */
+    bool (*drive_add)(void *opaque, Options *options, GError **error);
     /* The state of the devices as bytes, when they have come to rest; from then on they are parked. `done`
      * runs once, later: the bytes (a reference) or an error (its to free). */
     void (*save_state)(void *opaque, MonitorStateSaved done, void *done_opaque);

@@ -7,8 +7,7 @@
 
 const char *const object_type_names[] = {"secret", "throttle-group", "tls-creds-psk", "tls-creds-x509", NULL};
 
-/* As QEMU's identifiers: a letter, then letters, digits, `-`, `.`, `_`. */
-static bool id_is_good(const char *id)
+bool object_id_is_good(const char *id)
 {
     for (const char *p = id; *p; p++) {
         if (!g_ascii_isalnum(*p) && !strchr("-._", *p)) {
@@ -39,7 +38,7 @@ bool monitor_add_object(Monitor *monitor, Options *options, GError **error)
     if (!g_strv_contains(object_type_names, type)) {
         return error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
     }
-    if (!id_is_good(id)) {
+    if (!object_id_is_good(id)) {
         return error_set(error, "Parameter 'id' expects an identifier");
     }
     options_remove(options, "qom-type");

@@ -126,6 +126,11 @@ void hard_disk_replace_node(HardDisk *disk, BlockNode *node)
     disk->node = node;
 }
 
+void hard_disk_report_errors(HardDisk *disk)
+{
+    disk->rerror = disk->werror = ON_ERROR_REPORT;
+}
+
 uint64_t hard_disk_size(const HardDisk *disk)
 {
     return block_info(disk->node)->size;

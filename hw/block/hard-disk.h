@@ -40,6 +40,9 @@ BlockNode *hard_disk_node(const HardDisk *disk);
  * ends there. The reference is a new one. */
 void hard_disk_replace_node(HardDisk *disk, BlockNode *node);
 
+/* From now on every error is the guest's. */
+void hard_disk_report_errors(HardDisk *disk);
+
 /* Bytes of the node now. */
 uint64_t hard_disk_size(const HardDisk *disk);
 

@@ -4,6 +4,7 @@
 #include "block/block.h"
 #include "hw/ide/ata-disk.h"
 #include "hw/ide/atapi.h"
+#include "monitor/objects.h"
 #include "system/qtest/drive-node.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -343,6 +344,33 @@ bool drive_add(QtestMachine *machine, QtestDriveSpec *spec, Options *globals, GE
     backend_attach(backend, driver, NULL, path);
     machine->built_in++;
     return make_device(machine, drive, spec->cd, props, error);
+}
+
+bool drive_add_later(QtestMachine *machine, Options *options, GError **error)
+{
+    static const char *const types[] = {"none", "ide", "scsi",   "floppy", "pflash",
+                                        "mtd",  "sd",  "virtio", "xen",    NULL};
+    static const char *const media[] = {"disk", "cdrom", NULL};
+    const char *id = options_get(options, "id");
+    QtestDriveSpec spec = {.options = options};
+    int type, medium;
+
+    if (!options_get_enum(options, "if", types, 1, &type, error) ||
+        !options_get_enum(options, "media", media, 0, &medium, error)) {
+        return false;
+    }
+    if (type != 0) {
+        return error_set(error, "Can't hot-add drive to type %d", type);
+    }
+    if (id && backend_find(machine->monitor, id)) {
+        return error_set(error, "Duplicate ID '%s' for drive", id);
+    }
+    if (id && !object_id_is_good(id)) {
+        return error_set(error, "Parameter 'id' expects an identifier");
+    }
+    spec.cd = medium == 1;
+    spec.unit = machine->unnamed++;
+    return drive_add(machine, &spec, NULL, error);
 }
 
 /* What drive= names: a -drive without a device, or a node. */

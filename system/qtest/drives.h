@@ -20,6 +20,9 @@ typedef struct QtestDriveSpec {
 /* Makes the backend (and its node) and, for if=ide, the device. `globals`: see drive_add_device(). */
 bool drive_add(QtestMachine *machine, QtestDriveSpec *spec, Options *globals, GError **error);
 
+/* The human monitor's drive_add: only if=none, for the machine runs. */
+bool drive_add_later(QtestMachine *machine, Options *options, GError **error);
+
 /* -device ide-hd,… and ide-cd,…; `globals` holds "ide-hd.serial" and such for what `options` do not say. */
 bool drive_add_device(QtestMachine *machine, Options *options, Options *globals, GError **error);
 

@@ -2,6 +2,7 @@
 #include "system/qtest/machine.h"
 #include <string.h>
 #include "block/secret-object.h"
+#include "system/qtest/drives.h"
 #include "system/qtest/migration.h"
 #include "util/error.h"
 
@@ -144,6 +145,11 @@ static bool machine_device_del(void *opaque, const char *id, GError **error)
     return false;
 }
 
+static bool machine_drive_add(void *opaque, Options *options, GError **error)
+{
+    return drive_add_later(opaque, options, error);
+}
+
 static const char *const *machine_types(void *opaque)
 {
     static const char *const types[] = {"pc", "q35", "none", NULL};
@@ -161,6 +167,7 @@ static const MonitorMachine monitor_ops = {
     .quit = machine_quit,
     .device_add = machine_device_add,
     .device_del = machine_device_del,
+    .drive_add = machine_drive_add,
     .migrate = machine_migrate,
     .incoming = machine_incoming,
     .migrate_cancel = machine_migrate_cancel,

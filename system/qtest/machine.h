@@ -45,6 +45,7 @@ typedef struct QtestMachine {
     bool failed;        /* the program ends with an error */
     unsigned anonymous; /* devices without an id, so far */
     unsigned built_in;  /* drives of if=ide, so far */
+    unsigned unnamed;   /* drives of if=none without an id, so far */
 } QtestMachine;
 
 QtestMachine *qtest_machine_new(PcModel model, uint64_t ram_size, GError **error);

@@ -25,8 +25,7 @@ typedef struct Build {
     bool nodefaults;
     Options *globals;
     BoardBoot boot;
-    uint32_t used;    /* indexes of if=ide drives */
-    unsigned unnamed; /* if=none drives without an id */
+    uint32_t used; /* indexes of if=ide drives */
 } Build;
 
 void qtest_settings_clear(QtestSettings *settings)
@@ -315,7 +314,7 @@ static bool add_drive(Build *build, CmdItem *item, GError **error)
         for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
             options_get(spec.options, places[i]);
         }
-        spec.unit = build->unnamed++;
+        spec.unit = build->machine->unnamed++;
     }
     return drive_add(build->machine, &spec, build->globals, error) || with_origin(item, error);
 }

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
-from qtestpc import Machine, Place, Qmp  # noqa: E402
+from qtestpc import Ahci, Machine, Place, Qmp, engine  # noqa: E402
 from tap import Tap  # noqa: E402
 
 MIB = 1 << 20
@@ -131,7 +131,39 @@ def test_refusals(tap, place):
         tap.ok(done.returncode == 1 and re.search(pattern, done.stdout), "%s is refused: %s" % (" ".join(args), pattern), done.stdout)
 
 
-TESTS = (test_protocol, test_messages, test_floods, test_console, test_refusals)
+DRIVE_LINES = ("drive_add 0 if=none,id=drive0", "drive_del drive0", "drive_del drive0", "drive_add 0 if=ide,id=x", "drive_add 0 if=scsi",
+               "drive_add 0 if=none,id=drive0,file=null-co://,file.read-zeroes=on,format=raw", "drive_del drive0", "drive_add 0", "drive_add",
+               "drive_add 0 if=none,file=/nowhere,format=raw,id=zz", "drive_add 0 if=none,id=g,file=NEW,format=raw", "drive_del g",
+               "drive_add -n 0 driver=null-co,node-name=nn", "drive_del nn", "drive_del node", "drive_del hd", "drive_del d0", "drive_del d0",
+               "drive_del c0", "info block", "drive_add 0 if=none,id=again,file=DISK,format=raw", "drive_del again")
+
+
+def drive_commands(place, program, disk, iso, new):
+    """What the lines answer, and what the guest finds where its drives' images were taken away."""
+    with Machine(place, "-M", "q35", "-nodefaults", "-blockdev", "driver=null-co,node-name=node", "-drive", "if=none,id=d0,file=%s,format=raw,werror=stop" %
+                 disk, "-device", "ide-hd,drive=d0,id=hd,bus=ide.0", "-drive", "if=none,id=c0,media=cdrom,format=raw,file=%s" % iso, "-device",
+                 "ide-cd,drive=c0,id=cd,bus=ide.1", program=program) as m:
+        answers = [(line, m.qmp.hmp(line.replace("NEW", new).replace("DISK", disk))) for line in DRIVE_LINES]
+        ahci = Ahci(m, 0)
+        memory = m.alloc(4096)
+        answers += [("%s afterwards: error" % name, ahci.run(code, [(memory, 512)], code == 0x35, 0, 1)[0] & 0x81)
+                    for name, code in (("READ DMA EXT", 0x25), ("WRITE DMA EXT", 0x35))]
+        answers.append(("the machine runs on", m.qmp.must("query-status")["status"]))
+        answers.append(("query-block has no image", [("inserted" in b, b["qdev"]) for b in m.qmp.must("query-block")]))
+        return answers
+
+
+def test_drive_add(tap, place):
+    images = place.image("a.img", MIB), place.image("c.iso", MIB), place.image("n.img", MIB)
+    theirs, ours = drive_commands(place, engine(), *images), drive_commands(place, None, *images)
+    for (line, expected), (_, got) in zip(theirs, ours):
+        tap.equal(got, expected, line)
+    with Machine(place, "-machine", "none", "-drive", "if=none,id=drive0") as m:
+        tap.equal([m.qmp.hmp(line) for line in ("drive_del drive0", "drive_add 0 if=none,id=drive0", "drive_add 0 if=none,id=drive0")],
+                  ["", "OK\r\n", "Error: Duplicate ID 'drive0' for drive\r\n"], "a drive of the command line goes, and its name is free")
+
+
+TESTS = (test_drive_add, test_protocol, test_messages, test_floods, test_console, test_refusals)
 
 with Tap() as tap, Place() as place:
     for test in TESTS:
