@@ -145,7 +145,8 @@ static JsonNode *cmd_query_uuid(QmpCall *call, GError **error)
 }
 
 const QmpCommand qmp_commands_query[] = {
-    {.name = "query-block", .run = cmd_query_block, .returns = QMP_ARRAY},
+    /* flat: without backing files, which no node has */
+    {.name = "query-block", .run = cmd_query_block, .returns = QMP_ARRAY, .args = {{"flat", QMP_BOOL, true}}},
     {.name = "query-blockstats",
      .run = cmd_query_blockstats,
      .returns = QMP_ARRAY,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Queries that both are asked, the drive process first: what it has comes first in the joined list. Without
- * the drive process QEMU's answer is all.
+ * the drive process QEMU's answer is all; an error of one of them is the answer, never a list without its
+ * part.
  */
 #include "system/router-int.h"
 #include <string.h>
@@ -92,10 +93,21 @@ static void joined(RouterCall *call, JsonObject *answer)
     router_call_return(call, qmp_array(all));
 }
 
+/* Keeps our part of the answer, and asks QEMU for its own. */
+static void keep_and_pass(RouterCall *call, JsonObject *answer,
+                          void (*join)(RouterCall *call, JsonObject *answer))
+{
+    if (router_answer_failed(answer) && router_drives_alive(call->port->router)) {
+        router_call_answer(call, answer);
+        return;
+    }
+    keep_answer(call, answer);
+    router_call_pass(call, join);
+}
+
 static void ours_for_join(RouterCall *call, JsonObject *answer)
 {
-    keep_answer(call, answer);
-    router_call_pass(call, joined);
+    keep_and_pass(call, answer, joined);
 }
 
 void router_merge_query_block(RouterCall *call)
@@ -130,8 +142,7 @@ static void joined_nodes(RouterCall *call, JsonObject *answer)
 
 static void ours_for_nodes(RouterCall *call, JsonObject *answer)
 {
-    keep_answer(call, answer);
-    router_call_pass(call, joined_nodes);
+    keep_and_pass(call, answer, joined_nodes);
 }
 
 void router_merge_named_nodes(RouterCall *call)

@@ -52,7 +52,7 @@ def clean(value, names):
 
 
 def run_session(place, program):
-    """[(answer, events)] of the steps."""
+    """[(answer, events)] of the steps, and the schema."""
     make_files(place)
     path, words = command_line(place, program)
     process = place.start(*words)
@@ -61,6 +61,7 @@ def run_session(place, program):
     with Qmp(path) as qmp:
         if program != "spindled":
             qmp.command("cont")
+        schema = qmp.command("query-qmp-schema")
         qmp.take_events()
         for _, name, arguments in SESSION:
             qmp.send(json.dumps({"execute": name, "arguments": arguments} if arguments is not None else {"execute": name}))
@@ -74,7 +75,7 @@ def run_session(place, program):
     process.communicate()
     if os.path.exists(path):
         os.unlink(path)
-    return out
+    return out, schema
 
 
 def differences(theirs, ours, path=""):
@@ -104,6 +105,23 @@ def check(tap, theirs, ours):
         tap.ok(reason in seen, "meant to differ, and does: " + reason)
 
 
+def arguments(schema):
+    """{command: the names of its arguments}, without those of commands whose arguments depend on one of them."""
+    named = {info["name"]: info for info in schema}
+    types = {name: named[info["arg-type"]] for name, info in named.items() if info["meta-type"] == "command"}
+    return {name: {m["name"] for m in t["members"]} for name, t in types.items() if "variants" not in t}
+
+
+def check_arguments(tap, theirs, ours):
+    """A user of QEMU's schema, such as libvirt, gives an argument as soon as QEMU has it."""
+    theirs, ours = arguments(theirs), arguments(ours)
+    both = set(theirs) & set(ours)
+    tap.ok(len(both) > 30, "commands that both have", len(both))
+    tap.equal({name: theirs[name] - ours[name] for name in both if theirs[name] - ours[name]}, {}, "with all arguments that QEMU's have")
+
+
 if __name__ == "__main__":
     with Tap() as tap, Place() as place:
-        check(tap, run_session(place, engine()), run_session(place, "spindled"))
+        (theirs, their_schema), (ours, our_schema) = run_session(place, engine()), run_session(place, "spindled")
+        check(tap, theirs, ours)
+        check_arguments(tap, their_schema, our_schema)

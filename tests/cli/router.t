@@ -66,6 +66,10 @@ def check_queries(tap, qmp):
     tap.equal(names(drives, "qdev"), [CD, "disk0"], "query-block: the drives of both")
     tap.equal((drives[0]["inserted"]["node-name"], drives[0]["tray_open"], drives[0]["removable"]), ("libvirt-1-format", False, True),
               "query-block: what is in Spindle's")
+    tap.equal(names(qmp.command("query-block", flat=True), "qdev"), [CD, "disk0"], "query-block, flat: likewise")
+    for command in ("query-block", "query-blockstats", "query-named-block-nodes"):
+        tap.equal(qmp.failure(command, future=True), ("GenericError", "Parameter 'future' is unexpected"),
+                  command + ": what one of them does not take is refused, its part is not left out")
     tap.equal(names(qmp.command("query-blockstats"), "qdev"), [CD, "disk0"], "query-blockstats: of both")
     tap.equal(sorted(names(qmp.command("query-named-block-nodes", flat=True), "node-name")),
               ["libvirt-1-format", "libvirt-1-storage", "null0"], "query-named-block-nodes: of both")

@@ -37,7 +37,7 @@ def step(name, arguments=None, label=None, **more):
 
 
 QUERIES = (
-    step("query-block"), step("query-blockstats"), step("query-blockstats", {"query-nodes": True}),
+    step("query-block"), step("query-block", {"flat": True}), step("query-blockstats"), step("query-blockstats", {"query-nodes": True}),
     step("query-named-block-nodes"), step("query-named-block-nodes", {"flat": True}), step("query-block-exports"),
     step("query-name"), step("query-uuid"), step("query-status"), step("query-fdsets"))
 
