@@ -25,6 +25,8 @@
 #define HEADER_BYTES   4096
 #define IDENTITY_MAX   3072
 #define CHUNK_GRANULES (CACHE_CHUNK / CACHE_GRANULE)
+#define LOCK_TRIES     100
+#define LOCK_PAUSE_US  10000
 #define TICK_US        500000 /* what other processes added is seen after so long */
 
 typedef struct CacheFileHeader {
@@ -107,12 +109,36 @@ static bool write_anew(int fd, const char *path, const char *identity, uint64_t 
     return true;
 }
 
-/* Nothing that is not a cache is ever overwritten. */
-static bool is_foreign(int fd, const CacheFileHeader *header)
+/* Nothing that is not a cache is ever overwritten; and what somebody else wrote may be anything. */
+static bool check_file(int fd, const CacheFileHeader *header, const char *path, GError **error)
 {
     struct stat st;
-    return fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-           (st.st_size > 0 && memcmp(header->magic, MAGIC, sizeof header->magic) != 0);
+    if (fstat(fd, &st) < 0) {
+        return error_set_errno(error, errno, "Could not look at cache file '%s'", path);
+    }
+    if (!S_ISREG(st.st_mode) || (st.st_size > 0 && memcmp(header->magic, MAGIC, sizeof header->magic) != 0)) {
+        return error_set(error, "'%s' is not a cache file; it was left alone", path);
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        return error_set(error, "Cache file '%s' belongs to another user (%u), who could put anything there",
+                         path, (unsigned)st.st_uid);
+    }
+    return true;
+}
+
+/* A shared lock, which our own kind waits for briefly only. */
+static bool share(int fd, const char *path, GError **error)
+{
+    for (unsigned tries = 0; flock(fd, LOCK_SH | LOCK_NB) < 0; tries++) {
+        if (errno != EWOULDBLOCK) {
+            return error_set_errno(error, errno, "Could not lock cache file '%s'", path);
+        }
+        if (tries >= LOCK_TRIES) {
+            return error_set(error, "Cache file '%s' is locked by another program", path);
+        }
+        g_usleep(LOCK_PAUSE_US);
+    }
+    return true;
 }
 
 static bool claim(int fd, const char *path, const char *identity, uint64_t size, uint64_t length,
@@ -120,12 +146,12 @@ static bool claim(int fd, const char *path, const char *identity, uint64_t size,
 {
     CacheFileHeader header = {0};
     const bool alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
-    if (!alone && flock(fd, LOCK_SH) < 0) {
-        return error_set_errno(error, errno, "Could not lock cache file '%s'", path);
+    if (!alone && !share(fd, path, error)) {
+        return false;
     }
     read_header(fd, &header);
-    if (is_foreign(fd, &header)) {
-        return error_set(error, "'%s' is not a cache file; it was left alone", path);
+    if (!check_file(fd, &header, path, error)) {
+        return false;
     }
     if (!header_fits(&header, identity, size)) {
         if (!alone) {
@@ -137,7 +163,10 @@ static bool claim(int fd, const char *path, const char *identity, uint64_t size,
     }
     if (alone) {
         /* The change of locks is not atomic: somebody may have been quicker. */
-        if (flock(fd, LOCK_SH) < 0 || !read_header(fd, &header) || !header_fits(&header, identity, size)) {
+        if (!share(fd, path, error)) {
+            return false;
+        }
+        if (!read_header(fd, &header) || !header_fits(&header, identity, size)) {
             return error_set(error, "Cache file '%s' is in use for something else", path);
         }
     }
@@ -148,9 +177,9 @@ CacheFile *cache_file_open(const char *path, const char *identity, uint64_t size
 {
     const uint64_t granules = (size + CACHE_GRANULE - 1) / CACHE_GRANULE;
     const uint64_t data = align_up(HEADER_BYTES + granules * 8, CACHE_CHUNK);
+    g_autofree char *digest = NULL;
     if (strlen(identity) > IDENTITY_MAX) {
-        error_set(error, "The URL is too long for a cache file");
-        return NULL;
+        identity = digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, identity, -1);
     }
     auto_fd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {

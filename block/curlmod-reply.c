@@ -154,6 +154,11 @@ bool curl_reply_line(CurlReply *reply, const char *text, size_t bytes)
     return take_field(reply, line, g_strstrip(colon + 1));
 }
 
+static const char *opaque_tag(const char *etag)
+{
+    return etag && g_str_has_prefix(etag, "W/") ? etag + 2 : etag;
+}
+
 /* An answer that has the validator must have the same. */
 static bool is_same(const char *known, const char *now)
 {
@@ -211,7 +216,9 @@ CurlVerdict curl_reply_judge(const CurlReply *reply, const CurlKnown *known, uin
         return REPLY_REDIRECT;
     }
     if (reply->status == 200 || reply->status == 206) {
-        if (!is_same(known->etag, reply->etag) || !is_same(known->last_modified, reply->last_modified)) {
+        /* Some servers call a tag weak while the file is new (RFC 9110, 8.8.3.2: weak comparison). */
+        if (!is_same(opaque_tag(known->etag), opaque_tag(reply->etag)) ||
+            !is_same(known->last_modified, reply->last_modified)) {
             g_snprintf(ret_why, WHY, "File changed on the server");
             return REPLY_CHANGED;
         }

@@ -10,6 +10,8 @@
 #define BUFFER_BYTES (256L * 1024)
 #define POLL_MS      1000
 #define SKIP_MAX     (8 * 1024 * 1024)
+#define TRICKLE      1024 /* bytes in `stall_s`: less is none */
+#define FTP_LINES    200  /* that a server may say before the data */
 
 static void handle_free(CurlHandle *handle)
 {
@@ -55,11 +57,39 @@ static void handle_put(CurlSource *source, CurlHandle *handle)
     pthread_mutex_unlock(&source->lock);
 }
 
+static void note_progress(CurlTransfer *t)
+{
+    t->progress = g_get_monotonic_time();
+    t->fresh = 0;
+}
+
+/* A server that sends a byte now and then stalls all the same. */
+static void note_bytes(CurlTransfer *t, size_t bytes)
+{
+    t->fresh += bytes;
+    if (t->fresh >= TRICKLE) {
+        note_progress(t);
+    }
+}
+
+/* Connected; until now curl watched the time. */
+static int on_connected(void *opaque, char *peer, char *local, int peer_port, int local_port)
+{
+    CurlTransfer *t = opaque;
+    note_progress(t);
+    t->connected = true;
+    return CURL_PREREQFUNC_OK;
+}
+
 static size_t on_header(char *data, size_t size, size_t count, void *opaque)
 {
     CurlTransfer *t = opaque;
-    t->progress = g_get_monotonic_time();
-    if (t->source->is_http && !curl_reply_line(&t->reply, data, size * count)) {
+    note_bytes(t, size * count);
+    if (!t->source->is_http) {
+        note_progress(t);
+        return ++t->lines > FTP_LINES ? 0 : size * count;
+    }
+    if (!curl_reply_line(&t->reply, data, size * count)) {
         g_strlcpy(t->why,
                   t->reply.bytes > REPLY_HEAD_MAX ? "Server sends an endless header"
                                                   : "Server sends a header that contradicts itself",
@@ -94,7 +124,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *opaque)
     CurlTransfer *t = opaque;
     size_t bytes = size * count;
     const size_t all = bytes;
-    t->progress = g_get_monotonic_time();
+    note_bytes(t, bytes);
     if (t->head_only) {
         return all; /* FTP's facts in the form of a header */
     }
@@ -133,7 +163,7 @@ static void perform(CurlTransfer *t, CurlHandle *handle)
 {
     const int64_t stall = (int64_t)t->source->stall_s * G_USEC_PER_SEC;
     int running = 1, left;
-    t->progress = g_get_monotonic_time();
+    note_progress(t);
     t->code = CURLE_FAILED_INIT;
     if (curl_multi_add_handle(handle->multi, handle->easy) != CURLM_OK) {
         return;
@@ -142,7 +172,7 @@ static void perform(CurlTransfer *t, CurlHandle *handle)
         if (curl_multi_perform(handle->multi, &running) != CURLM_OK || !running) {
             break;
         }
-        const int64_t quiet = g_get_monotonic_time() - t->progress;
+        const int64_t quiet = t->connected ? g_get_monotonic_time() - t->progress : 0;
         if (is_stopped(t->source) || quiet >= stall) {
             t->code = CURLE_OPERATION_TIMEDOUT;
             g_snprintf(handle->text, sizeof handle->text, "No data for %u seconds", t->source->stall_s);
@@ -159,23 +189,10 @@ static void perform(CurlTransfer *t, CurlHandle *handle)
     curl_multi_remove_handle(handle->multi, handle->easy);
 }
 
-static const char *host_end(const char *url)
-{
-    const char *start = strstr(url, "://");
-    return start ? start + 3 + strcspn(start + 3, "/?#") : url;
-}
-
-/* Scheme, host and port as written. */
-static bool same_origin(const char *a, const char *b)
-{
-    const size_t n = host_end(a) - a;
-    return n == (size_t)(host_end(b) - b) && !g_ascii_strncasecmp(a, b, n);
-}
-
 static void set_identity(const CurlTransfer *t, CURL *easy)
 {
     const CurlSource *s = t->source;
-    const bool home = same_origin(t->url, s->url);
+    const bool home = curl_url_same_origin(t->url, s->url);
     /* What is for one server is not for those that it points to. */
     curl_easy_setopt(easy, CURLOPT_USERNAME, home ? s->username : NULL);
     curl_easy_setopt(easy, CURLOPT_PASSWORD, home && s->password ? (const char *)s->password->data : NULL);
@@ -194,7 +211,7 @@ static struct curl_slist *request_headers(const CurlTransfer *t)
         g_autofree char *line = g_strdup_printf("If-Range: %s", s->if_range);
         list = curl_slist_append(list, line);
     }
-    for (struct curl_slist *l = same_origin(t->url, s->url) ? s->headers : NULL; l; l = l->next) {
+    for (struct curl_slist *l = curl_url_same_origin(t->url, s->url) ? s->headers : NULL; l; l = l->next) {
         list = curl_slist_append(list, l->data);
     }
     return list;
@@ -216,6 +233,11 @@ static void set_up(CurlTransfer *t, CurlHandle *handle, struct curl_slist *heade
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)s->connect_s);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* does not wait for a name service that hangs */
+#endif
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, (long)s->sslverify);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, s->sslverify ? 2L : 0L);
     if (s->cafile) {

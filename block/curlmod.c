@@ -28,12 +28,27 @@ static Secret *copy_secret(const Secret *secret)
     return secret ? secret_new_copy(secret->data, secret->size) : NULL;
 }
 
+/* A name and a password in the URL are as those in the options, which go before. */
+static void take_url(CurlSource *s, const CurlConfig *config)
+{
+    g_autofree char *user = NULL;
+    char *password = NULL;
+    s->url = curl_url_split(config->url, &user, &password);
+    s->username = g_strdup(config->username ? config->username : user);
+    s->password = copy_secret(config->password);
+    if (!s->password && !config->username && password) {
+        s->password = secret_new_copy(password, strlen(password));
+    }
+    if (password) {
+        explicit_bzero(password, strlen(password));
+    }
+    g_free(password);
+}
+
 static CurlSource *source_new(const CurlConfig *config)
 {
     CurlSource *s = g_new0(CurlSource, 1);
-    s->url = g_strdup(config->url);
-    s->username = g_strdup(config->username);
-    s->password = copy_secret(config->password);
+    take_url(s, config);
     s->proxy_username = g_strdup(config->proxy_username);
     s->proxy_password = copy_secret(config->proxy_password);
     s->cookie = g_strdup(config->cookie);
@@ -97,33 +112,6 @@ static void module_stop(void *source)
     pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_scheme(const char *url, const char *scheme)
-{
-    const size_t n = strlen(scheme);
-    return !g_ascii_strncasecmp(url, scheme, n) && !strncmp(url + n, "://", 3);
-}
-
-/* The absolute URL that the answer names, if it may be followed from `from`. NULL and why not. */
-static char *redirect_target(const char *from, const char *location, char why[200])
-{
-    CURLU *url = curl_url();
-    char *text = NULL, *result = NULL;
-    if (!url || curl_url_set(url, CURLUPART_URL, from, 0) ||
-        curl_url_set(url, CURLUPART_URL, location, CURLU_NON_SUPPORT_SCHEME) ||
-        curl_url_get(url, CURLUPART_URL, &text, 0)) {
-        g_snprintf(why, 200, "Server redirects to something that is no URL");
-    } else if (!is_scheme(text, "http") && !is_scheme(text, "https")) {
-        g_snprintf(why, 200, "Server redirects to another protocol (%.100s), which is not followed", text);
-    } else if (is_scheme(from, "https") && !is_scheme(text, "https")) {
-        g_snprintf(why, 200, "Server redirects from https to http, which is not followed");
-    } else {
-        result = g_strdup(text);
-    }
-    curl_free(text);
-    curl_url_cleanup(url);
-    return result;
-}
-
 static char *get_where(CurlSource *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -139,6 +127,13 @@ static void set_where(CurlSource *s, const char *where)
     g_free(s->where);
     s->where = strcmp(where, s->url) ? g_strdup(where) : NULL;
     pthread_mutex_unlock(&s->lock);
+}
+
+/* Where redirects led is of no use any more: the link is too old, or nobody is there. Ask anew. */
+static bool has_expired(const CurlTransfer *t)
+{
+    const int status = t->reply.status;
+    return (status == 0 && t->code != CURLE_OK) || (status >= 400 && status != 416 && status != 429);
 }
 
 /* Runs the transfer, along redirects. `*t` is as the last answer left it, its reply the caller's to clear.
@@ -159,7 +154,7 @@ static bool run_along(CurlSource *s, CurlTransfer *t, bool *ret_final)
         if (!t->judged || t->verdict != REPLY_REDIRECT) {
             break;
         }
-        char *next = redirect_target(url, t->reply.location, t->why);
+        char *next = curl_url_redirect(url, t->reply.location, t->why);
         if (!next || hops >= REDIRECTS_MAX) {
             if (next) {
                 g_snprintf(t->why, sizeof t->why, "Server redirects in a circle");
@@ -172,9 +167,8 @@ static bool run_along(CurlSource *s, CurlTransfer *t, bool *ret_final)
         g_free(url);
         url = next;
     }
-    const int status = t->reply.status;
-    if (remembered && status >= 400 && status < 500 && status != 416 && status != 429) {
-        set_where(s, s->url); /* the link has expired: ask anew */
+    if (remembered && has_expired(t)) {
+        set_where(s, s->url);
     } else if (t->judged && (t->verdict == REPLY_BODY || t->verdict == REPLY_WHOLE)) {
         set_where(s, url);
     }
@@ -222,7 +216,9 @@ static bool take_facts(CurlSource *s, CurlTransfer *t, CurlFound *found, GError 
                (t->surplus && t->verdict == REPLY_BODY)) {
         found->worth_retrying = status_may_pass(r->status) && t->code != CURLE_COULDNT_CONNECT &&
                                 t->code != CURLE_PEER_FAILED_VERIFICATION &&
-                                t->code != CURLE_COULDNT_RESOLVE_HOST && t->code != CURLE_SSL_CACERT_BADFILE;
+                                t->code != CURLE_COULDNT_RESOLVE_HOST &&
+                                t->code != CURLE_COULDNT_RESOLVE_PROXY && t->code != CURLE_URL_MALFORMAT &&
+                                t->code != CURLE_SSL_CACERT_BADFILE;
         found->delay_ms = wish_of(r);
         return error_set(error, "CURL: Error opening file: %s",
                          t->surplus ? "Server sends more than it was asked for" : t->why);

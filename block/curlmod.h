@@ -59,7 +59,10 @@ typedef struct CurlTransfer {
     uint64_t got;  /* bytes put */
     bool enough;   /* the rest is not wanted */
     bool surplus, refused;
-    int64_t progress; /* us: when the last byte came */
+    bool connected;
+    int64_t progress; /* us: when it last got on */
+    size_t fresh;     /* bytes since then */
+    unsigned lines;   /* FTP: of the control connection */
     int64_t ftp_size;
     long ftp_time;
     CURLcode code;
@@ -68,6 +71,16 @@ typedef struct CurlTransfer {
 
 /* Does it; the outcome is in `transfer`. False: the source was stopped. */
 bool curl_transfer_run(CurlTransfer *transfer);
+
+/* curlmod-url.c. What they return is for g_free(). */
+
+/* The URL without name and password, with characters that do not belong into one encoded; what is none, as it
+ * is. *ret_user and *ret_password: decoded, or untouched. */
+char *curl_url_split(const char *text, char **ret_user, char **ret_password);
+/* Scheme, host and port are the same: what is secret may go to both. */
+bool curl_url_same_origin(const char *a, const char *b);
+/* The absolute URL that an answer of `from` names, if it may be followed. NULL and why not (200 bytes). */
+char *curl_url_redirect(const char *from, const char *location, char ret_why[200]);
 
 /* Frees the handles; none may be in use. */
 void curl_handles_free(CurlSource *source);

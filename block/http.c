@@ -165,7 +165,7 @@ static char *url_for_display(const char *url)
 {
     const char *host = strstr(url, "://");
     host = host ? host + 3 : url;
-    const char *at = memchr(host, '@', strcspn(host, "/?#"));
+    const char *at = memrchr(host, '@', strcspn(host, "/?#"));
     return at ? g_strdup_printf("%.*s%s", (int)(host - url), url, at + 1) : g_strdup(url);
 }
 

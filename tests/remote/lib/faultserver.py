@@ -17,6 +17,13 @@
     delay                seconds before the answer;  pace: bytes a second
     endless_header       header lines for ever
     hang                 no answer at all
+    slow_header          so many seconds after each byte of the header
+    drip                 so many seconds after each byte of the content
+    close                the connection ends after the answer
+    multipart            the range as multipart/byteranges
+    raw                  these bytes are the answer, and its end
+
+`host` is the address to listen at.
 
 `link` is what all connections together may send in a second; None: no limit.
 """
@@ -51,9 +58,10 @@ class Request:
 
 class FaultServer:
     def __init__(self, content, act=None, etag='"v1"', modified="Mon, 01 Jan 2024 00:00:00 GMT", tls=None, port=0,
-                 link=None):
+                 link=None, host="127.0.0.1"):
         self.content, self.etag, self.modified, self.tls = content, etag, modified, tls
         self.act = act or (lambda number, request: {})
+        self.host = host
         self.requests = []
         self.sent = 0
         self.connections = 0
@@ -70,9 +78,9 @@ class FaultServer:
 
     def start(self):
         self.running = True
-        self.listener = socket.socket()
+        self.listener = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.bind((self.host, self.port))
         self.listener.listen(64)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
@@ -97,8 +105,8 @@ class FaultServer:
         with self.news:
             return self.news.wait_for(lambda: self.answering > 0, timeout)
 
-    def url(self, path="/disc.iso"):
-        return "%s://localhost:%d%s" % ("https" if self.tls else "http", self.port, path)
+    def url(self, path="/disc.iso", host="localhost"):
+        return "%s://%s:%d%s" % ("https" if self.tls else "http", host, self.port, path)
 
     def _accept(self, listener):
         while True:
@@ -165,6 +173,9 @@ class FaultServer:
             while self.running:
                 peer.sendall(b"X-More: %s\r\n" % (b"x" * 1000))
             return False
+        if "raw" in act:
+            peer.sendall(act["raw"])
+            return False
         content = act.get("content", self.content)
         size = len(content)
         headers = []
@@ -193,7 +204,10 @@ class FaultServer:
         first, last = span or (0, size - 1)
         first, last = first + act.get("shift", 0), min(last + act.get("shift", 0), size - 1)
         body = content[first:last + 1] + b"S" * act.get("surplus", 0)
-        if span:
+        if span and act.get("multipart"):
+            headers.append("Content-Type: multipart/byteranges; boundary=B")
+            body = b"--B\r\nContent-Range: bytes %d-%d/%d\r\n\r\n%s\r\n--B--\r\n" % (first, last, size, body)
+        elif span:
             headers.append("Content-Range: %s" % act.get("range_text", "bytes %d-%d/%d" % (first, last, size)))
         if act.get("encoding"):
             headers.append("Content-Encoding: %s" % act["encoding"])
@@ -206,21 +220,34 @@ class FaultServer:
             headers.append("Connection: close")
         else:
             headers.append("Content-Length: %d" % act.get("length", len(body)))
-        self._head(peer, 206 if span else 200, headers)
+        if act.get("close"):
+            headers.append("Connection: close")
+        self._head(peer, 206 if span else 200, headers, act.get("slow_header", 0))
         if request.method == "HEAD":
             return True
         with self.news:
             self.answering += 1
             self.news.notify_all()
         try:
-            return self._body(peer, raw, body, act) and act.get("length") is not False
+            return self._body(peer, raw, body, act) and act.get("length") is not False and not act.get("close")
         finally:
             with self.news:
                 self.answering -= 1
 
-    @staticmethod
-    def _head(peer, status, headers):
-        peer.sendall(("HTTP/1.1 %d X\r\n%s\r\n\r\n" % (status, "\r\n".join(headers))).encode("latin-1"))
+    def _head(self, peer, status, headers, pause=0):
+        text = ("HTTP/1.1 %d X\r\n%s\r\n\r\n" % (status, "\r\n".join(headers))).encode("latin-1")
+        self._send(peer, text, pause)
+
+    def _send(self, peer, data, pause):
+        """At once, or a byte at a time."""
+        if not pause:
+            peer.sendall(data)
+            return
+        for at in range(len(data)):
+            if not self.running:
+                return
+            peer.sendall(data[at:at + 1])
+            time.sleep(pause)
 
     def _body(self, peer, raw, body, act):
         ends = [act[k] for k in ("cut", "reset", "stall") if k in act]
@@ -230,7 +257,7 @@ class FaultServer:
         while at < end:
             part = body[at:min(at + 16384, end)]
             self._wait_for_link(len(part))
-            peer.sendall(part)
+            self._send(peer, part, act.get("drip", 0))
             at += len(part)
             with self.lock:
                 self.sent += len(part)
