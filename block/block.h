@@ -55,9 +55,10 @@ typedef enum {
 } BlockOp;
 
 typedef enum {
-    BLOCK_FUA = 1 << 0,       /* on stable storage before `done` (write, write zeroes) */
-    BLOCK_MAY_UNMAP = 1 << 1, /* write zeroes may deallocate */
-    BLOCK_BACKGROUND = 1 << 2 /* read-ahead: never try read_now, never delay a foreground request for it */
+    BLOCK_FUA = 1 << 0,         /* on stable storage before `done` (write, write zeroes) */
+    BLOCK_MAY_UNMAP = 1 << 1,   /* write zeroes may deallocate */
+    BLOCK_BACKGROUND = 1 << 2,  /* read-ahead: never try read_now, never delay a foreground request for it */
+    BLOCK_WRITE_BEHIND = 1 << 3 /* write: a flush will follow, so storage may begin at once; a hint */
 } BlockFlags;
 
 typedef void (*BlockDone)(BlockRequest *request);

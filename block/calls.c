@@ -384,7 +384,7 @@ int node_call(BlockNode *node, BlockOp op, uint64_t offset, uint64_t bytes, cons
         return ret;
     }
     if (node->priv->generic.no_flush) {
-        flags &= ~(unsigned)BLOCK_FUA;
+        flags &= ~(unsigned)(BLOCK_FUA | BLOCK_WRITE_BEHIND);
     }
     Extent x = {offset, bytes, iov, niov, flags};
     switch (op) {

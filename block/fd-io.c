@@ -83,7 +83,17 @@ static int piece_fd(const FdFile *file, uint64_t offset, uint64_t bytes, uint64_
     return whole > 0 ? file->fd : file->tail_fd;
 }
 
-/* preadv2 or pwritev2 until all is done. */
+/* The calls without a vector cost the kernel less, which counts for 4 KiB. */
+static ssize_t transfer_once(int fd, bool write, uint64_t offset, const struct iovec *iov, int niov, int rwf)
+{
+    if (niov == 1 && !rwf) {
+        return write ? pwrite(fd, iov->iov_base, iov->iov_len, (off_t)offset)
+                     : pread(fd, iov->iov_base, iov->iov_len, (off_t)offset);
+    }
+    return write ? pwritev2(fd, iov, niov, (off_t)offset, rwf) : preadv2(fd, iov, niov, (off_t)offset, rwf);
+}
+
+/* Until all is done. */
 static int transfer(FdFile *file, bool write, uint64_t offset, uint64_t bytes, const struct iovec *iov,
                     int niov, int rwf)
 {
@@ -93,8 +103,7 @@ static int transfer(FdFile *file, bool write, uint64_t offset, uint64_t bytes, c
         uint64_t want;
         int fd = piece_fd(file, offset, bytes, &want);
         int n = cursor_batch(&cursor, want, batch, &want);
-        ssize_t got =
-            write ? pwritev2(fd, batch, n, (off_t)offset, rwf) : preadv2(fd, batch, n, (off_t)offset, rwf);
+        ssize_t got = transfer_once(fd, write, offset, batch, n, rwf);
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -136,7 +145,7 @@ int fd_file_read_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct
         return -EAGAIN;
     }
     /* tmpfs does not know the flag. */
-    ssize_t got = preadv2(file->fd, iov, niov, (off_t)offset, file->in_memory ? 0 : RWF_NOWAIT);
+    ssize_t got = transfer_once(file->fd, false, offset, iov, niov, file->in_memory ? 0 : RWF_NOWAIT);
     if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)) {
         g_atomic_int_set(&file->no_nowait, 1);
     }
@@ -148,8 +157,15 @@ int fd_file_write_now(FdFile *file, uint64_t offset, uint64_t bytes, const struc
     if (!file->in_memory || file->tail_fd >= 0 || niov > BATCH || bytes > IN_MEMORY_NOW) {
         return -EAGAIN;
     }
-    ssize_t put = pwritev2(file->fd, iov, niov, (off_t)offset, 0);
+    ssize_t put = transfer_once(file->fd, true, offset, iov, niov, 0);
     return put == (ssize_t)bytes ? 0 : -EAGAIN;
+}
+
+void fd_file_write_behind(FdFile *file, uint64_t offset, uint64_t bytes)
+{
+    if (file->tail_fd < 0 && !file->in_memory) {
+        (void)sync_file_range(file->fd, (off_t)offset, (off_t)bytes, SYNC_FILE_RANGE_WRITE);
+    }
 }
 
 int fd_file_flush(FdFile *file)

@@ -36,6 +36,9 @@ int fd_file_preadv(FdFile *file, uint64_t offset, uint64_t bytes, const struct i
 int fd_file_pwritev(FdFile *file, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov,
                     bool fua);
 
+/* Has the kernel begin to write the range out of the page cache. Errors show at the next flush. */
+void fd_file_write_behind(FdFile *file, uint64_t offset, uint64_t bytes);
+
 /* The whole range from the page cache, or -EAGAIN. */
 int fd_file_read_now(FdFile *file, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov);
 /* A small range into a tmpfs, or -EAGAIN. (RWF_NOWAIT does not tell of a page cache that throttles writers in

@@ -116,7 +116,11 @@ static int file_pwritev(BlockNode *node, uint64_t offset, uint64_t bytes, const 
 {
     FileState *s = node->state;
     int ret = fd_lock_write(&s->lock);
-    return ret < 0 ? ret : fd_file_pwritev(&s->file, offset, bytes, iov, niov, flags & BLOCK_FUA);
+    ret = ret < 0 ? ret : fd_file_pwritev(&s->file, offset, bytes, iov, niov, flags & BLOCK_FUA);
+    if (ret == 0 && flags & BLOCK_WRITE_BEHIND) {
+        fd_file_write_behind(&s->file, offset, bytes);
+    }
+    return ret;
 }
 
 static int file_write_now(BlockNode *node, uint64_t offset, uint64_t bytes, const struct iovec *iov, int niov)

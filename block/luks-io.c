@@ -224,7 +224,7 @@ static int write_end(const Transfer *t, Piece *p, bool abandoned)
     if (!r && !abandoned) {
         struct iovec whole = {p->bounce->data, p->bytes};
         r = block_node_pwritev(t->node->child, t->s->payload_offset + p->start, p->bytes, &whole, 1,
-                               t->flags & BLOCK_FUA);
+                               t->flags & (BLOCK_FUA | BLOCK_WRITE_BEHIND));
     }
     piece_clear(p);
     return r;

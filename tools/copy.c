@@ -3,12 +3,17 @@
  * The order of things: a thread takes the next piece under the lock (pieces never cross a 1 MiB boundary of
  * the target, nor the end of an extent or a source), reads it, waits for its turn if writes are to be in
  * order, writes it.
+ *
+ * As many threads work as there are CPUs, until the storage keeps them waiting: one more joins them with each
+ * piece while that takes a quarter of their time, all others when it takes most of it. Storage in memory is
+ * so copied through few buffers, which stay in the CPUs' caches, by threads that do not wait for each other.
  */
 #include "tools/copy.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/crowd.h"
@@ -19,6 +24,9 @@
 #define ZERO_PIECE     (64ULL << 20) /* zeros written at once */
 #define ZERO_UNIT      4096          /* zeros are looked for in blocks of this size */
 #define SALVAGE_SECTOR 512
+#define BUSY_ENOUGH    0.75  /* of a thread's time on a CPU: more threads would only wait for each other */
+#define BUSY_LITTLE    0.25  /* the storage takes its time: as many requests as there may be */
+#define RECENT_KEPT    0.875 /* of what is known about the pieces before this one */
 
 #define USER_DATA       2048 /* bytes of user data in a sector of a disc */
 #define SECTORS_AT_ONCE 128
@@ -34,11 +42,13 @@ typedef struct Job {
     const Copy *copy;
     BufferPool *pool;
     pthread_mutex_t lock;
-    pthread_cond_t turn_changed;
-    unsigned source;      /* index of the present one */
-    uint64_t source_done; /* bytes of it given out */
-    uint64_t target_done; /* bytes given out */
-    uint64_t extent_left; /* bytes of the present extent */
+    pthread_cond_t turn_changed, more_wanted;
+    unsigned at_work, wanted; /* threads that copy; how many are to */
+    double elapsed, used;     /* recent seconds of threads that read or write; of CPU in these */
+    unsigned source;          /* index of the present one */
+    uint64_t source_done;     /* bytes of it given out */
+    uint64_t target_done;     /* bytes given out */
+    uint64_t extent_left;     /* bytes of the present extent */
     bool extent_zero;
     uint64_t next_number, turn; /* pieces given out; the one whose turn to write it is */
     int result;                 /* the first failure */
@@ -55,6 +65,7 @@ static void job_fail(Job *job, int result, char *message)
         job->message = g_steal_pointer(&message);
     }
     pthread_cond_broadcast(&job->turn_changed);
+    pthread_cond_broadcast(&job->more_wanted);
     pthread_mutex_unlock(&job->lock);
     g_free(message);
 }
@@ -312,26 +323,96 @@ static bool write_piece(Job *job, const Piece *piece, const uint8_t *data)
     return r == 0;
 }
 
+/* Seconds on the clock, and of CPU time of this thread. */
+typedef struct Spent {
+    double elapsed, used;
+} Spent;
+
+static double clock_read(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+static void spent_add(Spent *spent, double sign)
+{
+    spent->elapsed += sign * clock_read(CLOCK_MONOTONIC);
+    spent->used += sign * clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Takes note of what a piece took, and calls more threads when the storage keeps those at work waiting. */
+static void note_spent(Job *job, const Spent *spent)
+{
+    pthread_mutex_lock(&job->lock);
+    job->elapsed = job->elapsed * RECENT_KEPT + spent->elapsed;
+    job->used = job->used * RECENT_KEPT + spent->used;
+    if (job->used < job->elapsed * BUSY_LITTLE) {
+        job->wanted = COPY_THREADS_MAX;
+        pthread_cond_broadcast(&job->more_wanted);
+    } else if (job->used < job->elapsed * BUSY_ENOUGH && job->wanted == job->at_work) {
+        job->wanted++;
+        pthread_cond_signal(&job->more_wanted);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* The next piece, or false when there is none. */
+static bool next_piece(Job *job, Piece *ret)
+{
+    pthread_mutex_lock(&job->lock);
+    bool more = take_piece(job, ret);
+    if (!more) {
+        job->wanted = COPY_THREADS_MAX; /* those that still wait may go, too */
+        pthread_cond_broadcast(&job->more_wanted);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return more;
+}
+
+static bool copy_piece(Job *job, const Piece *piece, uint8_t *data)
+{
+    Spent spent = {0};
+    spent_add(&spent, -1);
+    bool ok = read_piece(job, piece, data);
+    spent_add(&spent, 1);
+    if (!ok || !wait_turn(job, piece)) {
+        return false;
+    }
+    spent_add(&spent, -1);
+    ok = write_piece(job, piece, data);
+    spent_add(&spent, 1);
+    pass_turn(job);
+    note_spent(job, &spent);
+    return ok;
+}
+
+/* Waits until this thread is needed. */
+static void wait_wanted(Job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    while (job->at_work >= job->wanted && !job->result) {
+        pthread_cond_wait(&job->more_wanted, &job->lock);
+    }
+    job->at_work++;
+    pthread_mutex_unlock(&job->lock);
+}
+
 static void copy_thread(void *opaque)
 {
     Job *job = opaque;
-    g_autoptr(Buffer) buffer = buffer_pool_get(job->pool);
-    for (;;) {
-        Piece piece;
-        pthread_mutex_lock(&job->lock);
-        bool more = take_piece(job, &piece);
-        pthread_mutex_unlock(&job->lock);
-        if (!more) {
-            return;
-        }
+    wait_wanted(job);
+    Piece piece;
+    Buffer *buffer = NULL;
+    while (next_piece(job, &piece)) {
         hold_rate(job, &piece);
-        if (!read_piece(job, &piece, buffer->data) || !wait_turn(job, &piece) ||
-            !write_piece(job, &piece, buffer->data)) {
-            return;
+        buffer = buffer ? buffer : buffer_pool_get(job->pool);
+        if (!copy_piece(job, &piece, buffer->data)) {
+            break;
         }
-        pass_turn(job);
         progress_add(job->copy->progress, piece.bytes);
     }
+    buffer_unref(buffer);
 }
 
 int copy_run(const Copy *copy, char **ret_message)
@@ -340,7 +421,10 @@ int copy_run(const Copy *copy, char **ret_message)
     job.pool = buffer_pool_new(BUFFER_MAX, BUFFER_ALIGN, 0);
     pthread_mutex_init(&job.lock, NULL);
     pthread_cond_init(&job.turn_changed, NULL);
+    pthread_cond_init(&job.more_wanted, NULL);
+    job.wanted = g_get_num_processors();
     crowd_run(CLAMP(copy->threads, 1, COPY_THREADS_MAX), copy_thread, &job);
+    pthread_cond_destroy(&job.more_wanted);
     pthread_cond_destroy(&job.turn_changed);
     pthread_mutex_destroy(&job.lock);
     buffer_pool_free(job.pool);

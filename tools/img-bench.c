@@ -105,7 +105,7 @@ static void slot_done(BlockRequest *request)
         b->flush_due = true;
     }
     start_flush(b);
-    fill_slots(b);
+    submit_next(slot); /* or flush_done() does */
 }
 
 static void submit_next(Slot *slot)

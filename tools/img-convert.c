@@ -244,7 +244,7 @@ static bool convert(Convert *c, Interrupt *interrupt)
     const ToolArgs *args = c->args;
     c->copy.target = c->out.node;
     c->copy.target_keeps_zeros = strcmp(block_info(c->out.node)->driver, "luks") != 0;
-    c->copy.write_flags = c->out.writethrough ? BLOCK_FUA : 0;
+    c->copy.write_flags = c->out.writethrough ? BLOCK_FUA : BLOCK_WRITE_BEHIND;
     return img_copy(&c->copy, c->bytes, args, interrupt) && finish(c);
 }
 

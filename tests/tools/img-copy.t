@@ -234,6 +234,29 @@ assert b"\xff\xff\xff" in colours and b"\x22\x66\xbb" in colours, colours
 EOF
 report '--plot draws a picture'
 refuses '--plot into no folder' "*Could not open '/nonexistent/p.png': No such file or directory*" "$img" convert --plot /nonexistent/p.png mixed.raw p.raw
+# 64 reads of 50 ms each: one after the other they take 3.2 s.
+slow=driver=fault,delay-ns=50000000,file.driver=file,file.filename=slow.raw
+head -c 64M /dev/urandom >slow.raw
+for order in -W ''; do
+    began=$(date +%s%N)
+    # shellcheck disable=SC2086
+    "$img" convert -m 16 $order --image-opts "$slow" slow.copy
+    took=$((($(date +%s%N) - began) / 1000000))
+    echo "$took ms" >why
+    [ $took -lt 1600 ] && cmp slow.raw slow.copy
+    report "requests to slow storage overlap${order:+ with $order}"
+done
+rm slow.raw slow.copy
+# The kernel starts to write what a flush will ask for while the rest is still being copied.
+if [ "$(stat -f -c %T .)" = tmpfs ]; then
+    skip 'writing to the disk begins during the copy' 'the scratch folder is no disk'
+else
+    strace -f -e trace=sync_file_range,fdatasync -o calls "$img" convert -t writeback mixed.raw behind.raw 2>why
+    grep -o 'sync_file_range\|fdatasync' calls | uniq | tr '\n' ' ' >why
+    [ "$(cat why)" = 'sync_file_range fdatasync ' ]
+    report 'writing to the disk begins during the copy'
+    rm -f calls behind.raw
+fi
 # The payload of 4 GiB goes nowhere: only its size counts.
 peak_of_big_copy() {
     python3 - "$img" convert -n -W -m 16 "${secret[@]}" "$@" <<'EOF'
