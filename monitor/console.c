@@ -6,28 +6,25 @@
 #include <string.h>
 #include <unistd.h>
 #include "block/module.h"
-#include "monitor/hmp-complete.h"
-#include "monitor/hmp.h"
 #include "monitor/line-editor.h"
+#include "monitor/line-input.h"
 #include "monitor/stream.h"
 #include "util/log.h"
 
-#define PROMPT        "(spindle) "
-#define GREETING      "Spindle " SPINDLE_VERSION " monitor - type 'help' for more information\n"
 #define LINE_MAX_SIZE 65536 /* bytes */
 
 struct Console {
-    Monitor *monitor;
-    Stream *stream; /* NULL: a terminal with an editor */
-    GString *input; /* of the stream: what is no whole line yet, and what waits */
+    const ConsoleOps *ops;
+    void *opaque;
+    Stream *stream;  /* NULL: a terminal with an editor */
+    GString *input;  /* of the stream: what is no whole line yet, and what waits */
+    LineInput *keys; /* of a stream that echoes: then `input` is what waits only */
     const LineEditorModule *editor;
     FILE *in, *out; /* the terminal */
     guint source;
     bool running; /* a command is */
     bool over;
     unsigned refs; /* the owner, and the command */
-    void (*closed)(Console *console, void *opaque);
-    void *opaque;
 };
 
 static void take_lines(Console *console);
@@ -36,6 +33,7 @@ static void console_unref(Console *console)
 {
     if (--console->refs == 0) {
         g_string_free(console->input, true);
+        line_input_free(console->keys);
         g_free(console);
     }
 }
@@ -44,7 +42,7 @@ static void console_end(Console *console)
 {
     if (!console->over) {
         console->over = true;
-        console->closed(console, console->opaque);
+        console->ops->closed(console, console->opaque);
     }
 }
 
@@ -53,8 +51,21 @@ static void put(Console *console, const char *text)
     if (console->stream) {
         stream_write(console->stream, text, strlen(text));
     } else if (console->out) {
-        fputs(text, console->out);
+        for (; *text; text++) {
+            if (text[0] != '\r' || text[1] != '\n') { /* the terminal adds its own */
+                fputc(*text, console->out);
+            }
+        }
         fflush(console->out);
+    }
+}
+
+static void prompt(Console *console)
+{
+    if (console->keys) {
+        line_input_show(console->keys);
+    } else {
+        put(console, console->ops->prompt);
     }
 }
 
@@ -68,7 +79,7 @@ static void line_done(const char *text, void *opaque)
         if (console->editor) {
             console->editor->show(true);
         } else {
-            put(console, PROMPT);
+            prompt(console);
             take_lines(console);
         }
     }
@@ -79,18 +90,36 @@ static void run(Console *console, const char *line)
 {
     console->running = true;
     console->refs++;
-    hmp_run_line(console->monitor, line, line_done, console);
+    console->ops->run(line, line_done, console, console->opaque);
+}
+
+/* The next line of what has come; NULL: there is no whole one. */
+static char *next_line(Console *console)
+{
+    GString *input = console->input;
+    char *line = NULL, *end;
+
+    if (console->keys) {
+        gsize n = 0;
+        while (n < input->len && !line) {
+            line = line_input_key(console->keys, input->str[n++]);
+        }
+        g_string_erase(input, 0, (gssize)n);
+    } else if ((end = strchr(input->str, '\n'))) {
+        line = g_strndup(input->str, (gsize)(end - input->str));
+        g_string_erase(input, 0, end + 1 - input->str);
+        g_strchomp(line);
+    }
+    return line;
 }
 
 /* Of the stream: runs lines until one takes its time. */
 static void take_lines(Console *console)
 {
-    char *end;
+    char *next;
 
-    while (!console->running && !console->over && (end = strchr(console->input->str, '\n'))) {
-        g_autofree char *line = g_strndup(console->input->str, end - console->input->str);
-        g_string_erase(console->input, 0, end + 1 - console->input->str);
-        g_strchomp(line);
+    while (!console->running && !console->over && (next = next_line(console))) {
+        g_autofree char *line = next;
         console->refs++;
         run(console, line);
         console_unref(console);
@@ -109,7 +138,7 @@ static void on_data(const char *bytes, size_t size, void *opaque)
             g_string_append_c(console->input, bytes[i]);
         }
     }
-    if (console->input->len > LINE_MAX_SIZE && !strchr(console->input->str, '\n')) {
+    if (!console->keys && console->input->len > LINE_MAX_SIZE && !strchr(console->input->str, '\n')) {
         put(console, "the line is too long\n");
         console_end(console);
         return;
@@ -130,6 +159,12 @@ static void editor_line(char *line, void *opaque)
 {
     Console *console = opaque;
 
+    if (!line && console->ops->endless) {
+        console->editor->show(false); /* and with it the editor's own idea that it is over */
+        put(console, "\n");
+        console->editor->show(true);
+        return;
+    }
     if (!line) {
         put(console, "\n");
         console_end(console);
@@ -144,7 +179,7 @@ static void editor_line(char *line, void *opaque)
 static char **editor_complete(const char *before, const char *word, void *opaque)
 {
     Console *console = opaque;
-    g_auto(GStrv) words = hmp_complete(console->monitor, before, word);
+    g_auto(GStrv) words = console->ops->complete(before, word, console->opaque);
     char **copy = calloc(g_strv_length(words) + 1, sizeof *copy);
 
     for (unsigned i = 0; copy && words[i]; i++) {
@@ -172,7 +207,7 @@ static gboolean on_terminal(gint fd, GIOCondition condition, gpointer data)
 }
 
 /* False: there is no editor for it. */
-static bool start_editor(Console *console, int in, int out)
+static bool start_editor(Console *console, const char *greeting, int in, int out)
 {
     static const LineEditorCalls calls = {editor_line, editor_complete};
     GError *error = NULL;
@@ -186,25 +221,39 @@ static bool start_editor(Console *console, int in, int out)
     }
     console->in = fdopen(in, "r");
     console->out = fdopen(out, "w");
-    put(console, GREETING);
-    console->editor->start(console->in, console->out, PROMPT, &calls, console);
+    put(console, greeting);
+    console->editor->start(console->in, console->out, console->ops->prompt, &calls, console);
     console->source = g_unix_fd_add(in, G_IO_IN | G_IO_HUP | G_IO_ERR, on_terminal, console);
     return true;
 }
 
-Console *console_new(Monitor *monitor, int in, int out, void (*closed)(Console *console, void *opaque),
-                     void *opaque)
+static void write_keys(const char *text, size_t len, void *opaque)
+{
+    stream_write(((Console *)opaque)->stream, text, len);
+}
+
+static char **complete_keys(const char *before, const char *word, void *opaque)
+{
+    const Console *console = opaque;
+
+    return console->ops->complete(before, word, console->opaque);
+}
+
+static const LineInputOps keys_ops = {.write = write_keys, .complete = complete_keys};
+
+Console *console_new(const ConsoleOps *ops, void *opaque, const char *greeting, int in, int out)
 {
     Console *console = g_new0(Console, 1);
 
-    console->monitor = monitor;
-    console->refs = 1;
-    console->closed = closed;
+    console->ops = ops;
     console->opaque = opaque;
+    console->refs = 1;
     console->input = g_string_new(NULL);
-    if (!isatty(in) || !isatty(out) || !start_editor(console, in, out)) {
+    if (!isatty(in) || !isatty(out) || !start_editor(console, greeting, in, out)) {
         console->stream = stream_new(in, out, G_PRIORITY_DEFAULT, &stream_ops, console);
-        put(console, GREETING PROMPT);
+        console->keys = ops->echo ? line_input_new(ops->prompt, &keys_ops, console) : NULL;
+        put(console, greeting);
+        prompt(console);
     }
     return console;
 }

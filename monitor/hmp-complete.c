@@ -7,7 +7,7 @@
 #include "monitor/hmp.h"
 #include "monitor/query.h"
 
-static void offer(GPtrArray *words, const char *word, const char *prefix)
+void hmp_offer(GPtrArray *words, const char *word, const char *prefix)
 {
     if (word && word[0] && g_str_has_prefix(word, prefix) &&
         !g_ptr_array_find_with_equal_func(words, word, g_str_equal, NULL)) {
@@ -20,7 +20,7 @@ static void offer_table(GPtrArray *words, const Monitor *monitor, const HmpComma
     for (; table->name; table++) {
         g_auto(GStrv) names = g_strsplit(table->name, "|", -1);
         if (hmp_available(table, monitor)) {
-            offer(words, names[0], prefix);
+            hmp_offer(words, names[0], prefix);
         }
     }
 }
@@ -33,17 +33,17 @@ static void offer_drives(GPtrArray *words, const Monitor *monitor, const char *p
 
     for (guint i = 0; i < all->len; i++) {
         const Backend *backend = g_ptr_array_index(all, i);
-        offer(words, backend->name, prefix);
-        offer(words, backend_qdev(backend), prefix);
+        hmp_offer(words, backend->name, prefix);
+        hmp_offer(words, backend_qdev(backend), prefix);
     }
     for (GList *l = nodes; l; l = l->next) {
         if (!backend_is_limit_node(monitor, l->data)) {
-            offer(words, block_name(l->data), prefix);
+            hmp_offer(words, block_name(l->data), prefix);
         }
     }
 }
 
-static void offer_files(GPtrArray *words, const char *prefix)
+void hmp_offer_files(GPtrArray *words, const char *prefix)
 {
     const char *slash = strrchr(prefix, '/');
     g_autofree char *folder = slash ? g_strndup(prefix, slash + 1 - prefix) : g_strdup("");
@@ -55,7 +55,7 @@ static void offer_files(GPtrArray *words, const char *prefix)
         g_autofree char *shown =
             g_file_test(path, G_FILE_TEST_IS_DIR) ? g_strconcat(path, "/", NULL) : g_strdup(path);
         if (name[0] != '.' || (slash ? slash[1] : prefix[0]) == '.') {
-            offer(words, shown, prefix);
+            hmp_offer(words, shown, prefix);
         }
     }
 }
@@ -83,7 +83,7 @@ static void offer_argument(GPtrArray *words, const Monitor *monitor, const HmpCo
         offer_drives(words, monitor, prefix);
         break;
     case 'F':
-        offer_files(words, prefix);
+        hmp_offer_files(words, prefix);
         break;
     default:
         if (command->run == hmp_run_qmp && !strcmp(command->qmp, "device_del")) {

@@ -11,4 +11,8 @@
  * g_strfreev(). */
 char **hmp_complete(const Monitor *monitor, const char *line, const char *prefix);
 
+/* Parts of it: adds the word if it begins with `prefix` and is not there yet; the files that do. */
+void hmp_offer(GPtrArray *words, const char *word, const char *prefix);
+void hmp_offer_files(GPtrArray *words, const char *prefix);
+
 #endif

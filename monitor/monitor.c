@@ -6,6 +6,8 @@
 #include "monitor/backend.h"
 #include "monitor/console.h"
 #include "monitor/event-limiter.h"
+#include "monitor/hmp-complete.h"
+#include "monitor/hmp.h"
 #include "monitor/qmp.h"
 #include "monitor/session.h"
 #include "monitor/threshold.h"
@@ -266,12 +268,32 @@ static void on_console_closed(Console *console, void *opaque)
     chardev_disconnected(server->chardev);
 }
 
+static void console_run(const char *line, void (*done)(const char *text, void *done_opaque),
+                        void *done_opaque, void *opaque)
+{
+    hmp_run_line(((Server *)opaque)->monitor, line, done, done_opaque);
+}
+
+static char **console_complete(const char *before, const char *word, void *opaque)
+{
+    return hmp_complete(((Server *)opaque)->monitor, before, word);
+}
+
+static const ConsoleOps console_ops = {
+    .prompt = "(spindle) ",
+    .run = console_run,
+    .complete = console_complete,
+    .closed = on_console_closed,
+};
+
 static void on_connected(int in, int out, void *opaque)
 {
     Server *server = opaque;
 
     if (server->mode == MONITOR_HUMAN) {
-        server->console = console_new(server->monitor, in, out, on_console_closed, server);
+        server->console =
+            console_new(&console_ops, server,
+                        "Spindle " SPINDLE_VERSION " monitor - type 'help' for more information\n", in, out);
     } else {
         server->session =
             qmp_session_new(server->monitor, in, out, server->mode == MONITOR_QMP_PRETTY, on_closed, server);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The QMP monitors in QEMU's command line. Their connections become the router's (system/router.h): QEMU gets
- * a listening socket of its own in their place, under the same name and with the same waiting for a client.
+ * The monitors in QEMU's command line. Their connections become the router's (system/router.h): QEMU gets a
+ * listening socket of its own in their place, under the same name and with the same waiting for a client. A
+ * human monitor becomes a QMP one for QEMU, and the router has the prompt.
  */
 #include "system/plan-int.h"
 #include <string.h>
+
+#define LABEL "compat_monitor" /* what QEMU names the chardevs of -monitor, -qmp and -qmp-pretty */
 
 /* Keys of `-chardev socket` that say where it is connected. */
 static const char *const address_keys[] = {"path", "host", "port", "fd", "ipv4", "ipv6", "nodelay", NULL};
@@ -24,19 +27,25 @@ static bool keys_are_known(const Options *options)
     return true;
 }
 
+static bool waits(Options *options)
+{
+    bool server = false, wait;
+
+    options_get_bool(options, "server", false, &server, NULL);
+    options_get_bool(options, "wait", server, &wait, NULL);
+    return wait && !options_has(options, "nowait");
+}
+
 /* QEMU's end: a server that waits as the user's does. A client of the user's is connected from the start. */
 static char *engine_options(Options *options, const char *label)
 {
     g_autoptr(Options) copy = options_new();
     g_auto(GStrv) keys = options_keys(options);
-    bool server = false, wait;
 
-    options_get_bool(options, "server", false, &server, NULL);
-    options_get_bool(options, "wait", server, &wait, NULL);
     options_set(copy, "backend", "socket");
     options_set(copy, "id", label);
     options_set(copy, "server", "on");
-    options_set(copy, "wait", wait && !options_has(options, "nowait") ? "on" : "off");
+    options_set(copy, "wait", waits(options) ? "on" : "off");
     for (char **key = keys; *key; key++) {
         if (g_str_has_prefix(*key, "log")) {
             options_set(copy, *key, options_get(options, *key));
@@ -61,8 +70,10 @@ static char *client_options(Options *options)
     return g_strdup(text + strlen("backend="));
 }
 
+typedef enum { MONITOR_PLAIN, MONITOR_PRETTY, MONITOR_HUMAN } MonitorKind;
+
 /* `options`: of the chardev, `backend` first. */
-static void add_monitor(PlanDraft *draft, Options *options, const char *label, bool pretty,
+static void add_monitor(PlanDraft *draft, Options *options, const char *label, MonitorKind kind,
                         const char *origin)
 {
     PlanMonitor *monitor = g_new0(PlanMonitor, 1);
@@ -70,7 +81,9 @@ static void add_monitor(PlanDraft *draft, Options *options, const char *label, b
     monitor->label = g_strdup(label);
     monitor->chardev = client_options(options);
     monitor->engine = engine_options(options, label);
-    monitor->pretty = pretty;
+    monitor->pretty = kind == MONITOR_PRETTY;
+    monitor->human = kind == MONITOR_HUMAN;
+    monitor->wait = waits(options);
     monitor->origin = g_strdup(origin);
     g_ptr_array_add(draft->monitors, monitor);
 }
@@ -94,21 +107,22 @@ static void leave(PlanDraft *draft, const char *origin)
 }
 
 /* The chardev of a monitor becomes the router's, if it is of a kind that the router has. */
-static void take_chardev(PlanDraft *draft, const char *id, bool pretty, const char *origin)
+static bool take_chardev(PlanDraft *draft, const char *id, MonitorKind kind, const char *origin)
 {
     CmdItem *item = id ? find_chardev(draft, id) : NULL;
     Options *options = item ? item->parsed : NULL;
     const char *backend = options ? options_get(options, "backend") : NULL;
 
     if (!item || item->dropped) {
-        return; /* QEMU will say so */
+        return false; /* QEMU will say so */
     }
-    if (g_strcmp0(backend, "socket") || !keys_are_known(options)) {
+    if ((g_strcmp0(backend, "socket") && g_strcmp0(backend, "stdio")) || !keys_are_known(options)) {
         leave(draft, origin);
-        return;
+        return false;
     }
-    add_monitor(draft, options, id, pretty, item->origin);
+    add_monitor(draft, options, id, kind, item->origin);
     item->dropped = true;
+    return true;
 }
 
 /* As QEMU names the chardevs of -monitor, -qmp and -qmp-pretty: by their order. */
@@ -120,16 +134,16 @@ static char *item_label(PlanDraft *draft, const CmdItem *monitor)
         CmdItem *item = cmd_line_item(draft->line, i);
         n += cmd_item_is(item, "monitor") || cmd_item_is(item, "qmp") || cmd_item_is(item, "qmp-pretty");
     }
-    return g_strdup_printf("compat_monitor%u", n);
+    return g_strdup_printf(LABEL "%u", n);
 }
 
 /* `-qmp unix:PATH,server=on`, `-qmp tcp:HOST:PORT,…`, `-qmp stdio` and the like. */
-static void take_text(PlanDraft *draft, CmdItem *item, bool pretty)
+static void take_text(PlanDraft *draft, CmdItem *item, MonitorKind kind)
 {
     g_autoptr(Options) options = draft->hooks->chardev_options(item->arg, NULL);
     const char *backend = options ? options_get(options, "backend") : NULL;
 
-    if (!strcmp(item->arg, "none")) {
+    if (!strcmp(item->arg, "none") || !strcmp(item->arg, "null")) {
         return;
     }
     if ((g_strcmp0(backend, "socket") && g_strcmp0(backend, "stdio")) || !keys_are_known(options)) {
@@ -137,30 +151,80 @@ static void take_text(PlanDraft *draft, CmdItem *item, bool pretty)
         return;
     }
     g_autofree char *label = item_label(draft, item);
-    add_monitor(draft, options, label, pretty, item->origin);
+    add_monitor(draft, options, label, kind, item->origin);
     g_free(item->arg);
     item->arg = g_strconcat("chardev:", label, NULL);
 }
 
-static void take_item(PlanDraft *draft, CmdItem *item)
+/* -qmp, -qmp-pretty and -monitor. A human monitor is asked for by `-qmp` then. */
+static void take_short(PlanDraft *draft, CmdItem *item, MonitorKind kind)
 {
-    bool pretty = cmd_item_is(item, "qmp-pretty");
+    guint before = draft->monitors->len;
 
-    if (pretty || cmd_item_is(item, "qmp")) {
-        if (g_str_has_prefix(item->arg, "chardev:")) {
-            take_chardev(draft, item->arg + strlen("chardev:"), pretty, item->origin);
-        } else {
-            take_text(draft, item, pretty);
-        }
+    if (g_str_has_prefix(item->arg, "chardev:")) {
+        take_chardev(draft, item->arg + strlen("chardev:"), kind, item->origin);
+    } else {
+        take_text(draft, item, kind);
+    }
+    if (kind == MONITOR_HUMAN && draft->monitors->len > before) {
+        g_free(item->word);
+        item->word = g_strdup("-qmp");
+    }
+}
+
+/* -mon and -object monitor-qmp, monitor-hmp: by their chardev. */
+static void take_long(PlanDraft *draft, CmdItem *item)
+{
+    const char *type =
+        cmd_item_is(item, "object") && item->parsed ? options_get(item->parsed, "qom-type") : NULL;
+    bool mon = cmd_item_is(item, "mon") && cmd_item_parse(item, "chardev");
+    bool control = mon && !g_strcmp0(options_get(item->parsed, "mode"), "control");
+    bool human = (mon && !control) || !g_strcmp0(type, "monitor-hmp"), pretty = false;
+
+    if (!mon && !human && g_strcmp0(type, "monitor-qmp") != 0) {
         return;
     }
-    bool object = cmd_item_is(item, "object") && item->parsed &&
-                  !g_strcmp0(options_get(item->parsed, "qom-type"), "monitor-qmp");
-    bool mon = cmd_item_is(item, "mon") && cmd_item_parse(item, "chardev") &&
-               !g_strcmp0(options_get(item->parsed, "mode"), "control");
-    if (object || mon) {
-        options_get_bool(item->parsed, "pretty", false, &pretty, NULL);
-        take_chardev(draft, options_get(item->parsed, "chardev"), pretty, item->origin);
+    options_get_bool(item->parsed, "pretty", false, &pretty, NULL);
+    MonitorKind kind = human ? MONITOR_HUMAN : pretty ? MONITOR_PRETTY : MONITOR_PLAIN;
+    if (!take_chardev(draft, options_get(item->parsed, "chardev"), kind, item->origin) || !human) {
+        return;
+    }
+    cmd_item_set(item, mon ? "mode" : "qom-type", mon ? "control" : "monitor-qmp");
+    cmd_item_set(item, "readline", NULL);
+}
+
+static void take_item(PlanDraft *draft, CmdItem *item)
+{
+    static const char *const names[] = {"qmp", "qmp-pretty", "monitor"}; /* as MonitorKind */
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (cmd_item_is(item, names[i])) {
+            take_short(draft, item, (MonitorKind)i);
+            return;
+        }
+    }
+    take_long(draft, item);
+}
+
+/* The name that QEMU makes up for a -mon without one is that of the first of -monitor and -qmp, which does
+ * not matter to it unless those are `chardev:`, as they are now. */
+static void name_monitors(PlanDraft *draft)
+{
+    bool clash = false;
+
+    for (guint i = 0; i < draft->monitors->len; i++) {
+        const PlanMonitor *monitor = g_ptr_array_index(draft->monitors, i);
+        clash |= g_str_has_prefix(monitor->label, LABEL);
+    }
+    if (!clash) {
+        return;
+    }
+    for (guint i = 0; i < draft->line->items->len; i++) {
+        CmdItem *item = cmd_line_item(draft->line, i);
+        if (cmd_item_is(item, "mon") && cmd_item_parse(item, "chardev") && !options_has(item->parsed, "id")) {
+            g_autofree char *id = g_strdup_printf("spindle-mon%u", i);
+            cmd_item_set(item, "id", id);
+        }
     }
 }
 
@@ -171,6 +235,7 @@ void plan_take_monitors(PlanDraft *draft)
     for (guint i = 0; i < n; i++) {
         take_item(draft, cmd_line_item(draft->line, i));
     }
+    name_monitors(draft);
 }
 
 /* A medium that is encrypted may come later, with a key that these wrap. */

@@ -37,13 +37,15 @@ typedef struct PlanArg {
     char *origin; /* "-cdrom x.iso", or NULL */
 } PlanArg;
 
-/* A QMP monitor whose connection is the router's. */
+/* A monitor whose connection is the router's. */
 typedef struct PlanMonitor {
     char *label;   /* the chardev's id */
     char *chardev; /* argument of --chardev, without id: where the client is */
     char *engine;  /* the same for QEMU's -chardev, a server; `fd` is to be added */
     char *origin;  /* an item's */
     bool pretty;
+    bool human; /* the human monitor: QEMU has a QMP one in its place */
+    bool wait;  /* QEMU is to start when there is a user */
 } PlanMonitor;
 
 /* A controller of the drive process. */

@@ -114,6 +114,23 @@ void router_call_start(RouterCall *call)
     }
 }
 
+void router_call_translate(RouterCall *call, const char *name, JsonObject *args,
+                           char *(*as_text)(JsonNode *value))
+{
+    JsonObject *object = json_object_new();
+
+    json_object_set_string_member(object, "execute", name);
+    json_object_set_object_member(object, "arguments", json_object_ref(args));
+    g_autoptr(JsonNode) node = qmp_object(object);
+    g_free(call->text);
+    call->text = json_to_string(node, false);
+    call->len = strlen(call->text);
+    json_object_unref(call->args);
+    call->args = args;
+    call->name = name;
+    call->as_text = as_text;
+}
+
 void router_call_pass(RouterCall *call, void (*on_engine)(RouterCall *call, JsonObject *answer))
 {
     RouterPort *port = call->port;
@@ -123,7 +140,7 @@ void router_call_pass(RouterCall *call, void (*on_engine)(RouterCall *call, Json
         return;
     }
     call->refs++;
-    call->on_engine = on_engine;
+    call->on_engine = on_engine || !call->as_text ? on_engine : router_call_answer;
     port->waiting = call;
     stream_write_fds(port->engine, call->text, call->len, (int *)(void *)call->fds->data, call->fds->len);
     stream_write(port->engine, "\n", 1);
@@ -166,10 +183,32 @@ void router_call_ask(RouterCall *call, void (*on_drives)(RouterCall *call, JsonO
     router_peer_ask(call->port->drives, call->name, call->args, drives_replied, call);
 }
 
+/* As the human monitor prints it. */
+static JsonNode *human_answer(const RouterCall *call, JsonNode *value, bool failed)
+{
+    g_autoptr(JsonNode) node = value;
+    g_autofree char *text = NULL;
+
+    if (failed) {
+        const char *why = json_object_get_string_member_with_default(json_node_get_object(node), "desc", "");
+        text = g_strdup_printf("Error: %s\r\n", why);
+    } else {
+        text = call->as_text(node);
+    }
+    return qmp_string(text);
+}
+
+/* `value` is taken over. */
 static void send_answer(RouterCall *call, const char *member, JsonNode *value)
 {
     JsonObject *answer = json_object_new();
     bool failed = !strcmp(member, "error");
+
+    if (call->as_text) {
+        value = human_answer(call, value, failed);
+        member = "return";
+        failed = false;
+    }
 
     if (call->id && failed) {
         json_object_set_member(answer, "id", json_node_copy(call->id));

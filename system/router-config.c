@@ -149,6 +149,8 @@ char *router_config_to_text(const RouterConfig *config)
         json_object_set_int_member(p, "drives", port->drives);
         json_object_set_boolean_member(p, "server", port->server);
         json_object_set_boolean_member(p, "pretty", port->pretty);
+        json_object_set_boolean_member(p, "human", port->human);
+        json_object_set_boolean_member(p, "wait", port->wait);
         json_array_add_object_element(ports, p);
     }
     json_object_set_string_member(object, "folder", config->folder);
@@ -185,6 +187,8 @@ static void read_port(RouterConfig *config, JsonObject *p)
     port->drives = (int)json_object_get_int_member_with_default(p, "drives", -1);
     port->server = json_object_get_boolean_member_with_default(p, "server", false);
     port->pretty = json_object_get_boolean_member_with_default(p, "pretty", false);
+    port->human = json_object_get_boolean_member_with_default(p, "human", false);
+    port->wait = json_object_get_boolean_member_with_default(p, "wait", false);
 }
 
 static JsonArray *take_array(JsonObject *object, const char *name)

@@ -18,6 +18,8 @@ typedef struct RouterConfigPort {
     int in, out;   /* the user's: listening (`server`) or connected; -1: nobody */
     int drives;    /* session with the drive process */
     bool server, pretty;
+    bool human; /* a prompt, with QMP behind it */
+    bool wait;  /* QEMU waits for the first user */
 } RouterConfigPort;
 
 /* A descriptor of QEMU's that the router has, too. */

@@ -7,6 +7,8 @@
  *   router-port.c   a user's monitor: the connection, and the one with QEMU that goes with it
  *   router-call.c   one command of a user's
  *   router-route.c  which command goes where
+ *   router-text.c   the same for lines of the human monitor
+ *   router-console.c  a human monitor: its users, and how their lines become commands
  *   router-events.c what it is told itself: a drive that stops the machine, the end of the drive process
  *   router-merge.c  answers of both, joined
  *   router-save.c, router-load.c, router-stream.c   saved machines, see router-state.h
@@ -36,7 +38,8 @@ struct Router {
     GMainLoop *loop;
     RouterPeer *engine; /* the router's own sessions */
     RouterPeer *drives;
-    GPtrArray *ports; /* RouterPort */
+    GPtrArray *ports;    /* RouterPort */
+    GPtrArray *consoles; /* RouterConsole */
     RouterNodes *nodes;
     RouterState *state;
     GHashTable *open_trays; /* names of drives whose medium a user is changing */
@@ -128,12 +131,13 @@ struct RouterCall {
     bool orphan; /* its client has gone */
     char *text;  /* as it came */
     size_t len;
-    GArray *fds;                                             /* int */
-    JsonNode *request;                                       /* NULL: too long for us to look at */
-    const char *name;                                        /* stays the request's, as the others */
-    JsonObject *args;                                        /* never NULL when `request` is not */
-    JsonNode *id;                                            /* or NULL */
-    bool urgent;                                             /* exec-oob */
+    GArray *fds;                       /* int */
+    JsonNode *request;                 /* NULL: too long for us to look at */
+    const char *name;                  /* stays the request's, as the others */
+    JsonObject *args;                  /* never NULL when `request` is not */
+    JsonNode *id;                      /* or NULL */
+    bool urgent;                       /* exec-oob */
+    char *(*as_text)(JsonNode *value); /* set: the answer is the human monitor's, and this prints it */
     void (*on_engine)(RouterCall *call, JsonObject *answer); /* NULL: the answer passes as it is */
     void (*on_drives)(RouterCall *call, JsonObject *answer);
     void (*on_script)(RouterCall *call, JsonObject *failure); /* NULL: all went well */
@@ -146,6 +150,10 @@ RouterCall *router_call_new(RouterPort *port, char *text, size_t len, GArray *fd
 void router_call_unref(RouterCall *call);
 /* Begins it. */
 void router_call_start(RouterCall *call);
+/* Another command in its place, whose value is printed (see as_text) for a user of the human monitor. `args`
+ * is taken over. */
+void router_call_translate(RouterCall *call, const char *name, JsonObject *args,
+                           char *(*as_text)(JsonNode *value));
 /* To QEMU as it came. */
 void router_call_pass(RouterCall *call, void (*on_engine)(RouterCall *call, JsonObject *answer));
 /* QEMU's answer to what was passed. */
@@ -176,6 +184,19 @@ void router_call_run_script(RouterCall *call, void (*done)(RouterCall *call, Jso
 void router_route(RouterCall *call);
 /* The value of a string argument, or NULL. */
 const char *router_call_arg(const RouterCall *call, const char *name);
+
+/* The controller that `bus` is of, if it is one of Spindle's; without a bus any of them will do. */
+JsonObject *router_bus_controller(const Router *router, const char *bus);
+
+/* router-text.c */
+#define ROUTER_NO_SNAPSHOTS                                                                                  \
+    "Spindle's drives cannot be in snapshots of the machine: stop it and migrate to a file instead"
+void router_text_route(RouterCall *call); /* human-monitor-command */
+
+/* router-console.c: a user's human monitor, whose lines become human-monitor-command of a port of its own. */
+typedef struct RouterConsole RouterConsole;
+RouterConsole *router_console_new(Router *router, const RouterConfigPort *config);
+void router_console_free(RouterConsole *console); /* behind its port */
 
 /* router-merge.c */
 void router_merge_query_block(RouterCall *call);

@@ -162,10 +162,9 @@ static void route_object_del(RouterCall *call)
     }
 }
 
-/* The controller that `bus` is of, if it is one of Spindle's; without a bus any of them will do. */
-static JsonObject *bus_controller(const RouterCall *call, const char *bus)
+JsonObject *router_bus_controller(const Router *router, const char *bus)
 {
-    JsonArray *controllers = call->port->router->config->controllers;
+    JsonArray *controllers = router->config->controllers;
     const char *dot = bus ? strrchr(bus, '.') : NULL;
 
     for (guint i = 0; i < json_array_get_length(controllers); i++) {
@@ -199,7 +198,7 @@ static void route_device_add(RouterCall *call)
     const char *driver = router_call_arg(call, "driver"), *node = router_call_arg(call, "drive");
     bool drive = driver && (!strcmp(driver, "ide-cd") || !strcmp(driver, "ide-hd"));
 
-    if (drive && bus_controller(call, router_call_arg(call, "bus"))) {
+    if (drive && router_bus_controller(call->port->router, router_call_arg(call, "bus"))) {
         router_nodes_need(call, node, false, add_device_here);
     } else {
         router_nodes_need(call, node, true, pass);
@@ -229,55 +228,11 @@ static void route_qom(RouterCall *call)
     }
 }
 
-/* The first word behind `at` others that is no switch; to be freed, NULL: none. */
-static char *text_word(const char *line, unsigned at)
-{
-    g_auto(GStrv) words = g_strsplit_set(line, " \t", -1);
-
-    for (char **word = words; *word; word++) {
-        if ((*word)[0] && (*word)[0] != '-' && at-- == 0) {
-            return g_strdup(*word);
-        }
-    }
-    return NULL;
-}
-
-#define NO_SNAPSHOTS                                                                                         \
-    "Spindle's drives cannot be in snapshots of the machine: stop it and migrate to a file instead"
-
 /* What is loaded would lack their state. */
 static void refuse_snapshot(RouterCall *call)
 {
     if (router_drives_alive(call->port->router)) {
-        router_call_fail(call, "GenericError", NO_SNAPSHOTS);
-    } else {
-        pass(call);
-    }
-}
-
-/* human-monitor-command: what names a drive first, and the lists. */
-static void route_text(RouterCall *call)
-{
-    static const char *const on_drive[] = {
-        "eject", "change", "qemu-io", "block_resize", "block_set_io_throttle", "device_del", NULL};
-    const char *line = router_call_arg(call, "command-line");
-    g_autofree char *name = line ? text_word(line, 0) : NULL, *first = line ? text_word(line, 1) : NULL;
-    g_autofree char *second = line ? text_word(line, 2) : NULL;
-    Router *router = call->port->router;
-
-    if (name && first && g_strv_contains(on_drive, name) &&
-        (router_has_drive(router, first) || router_node_is_ours(router, first))) {
-        ask(call);
-    } else if (name && (!strcmp(name, "savevm") || !strcmp(name, "loadvm"))) {
-        router_call_return(call, qmp_string("Error: " NO_SNAPSHOTS "\r\n"));
-    } else if (!g_strcmp0(name, "info") && (!g_strcmp0(first, "block") || !g_strcmp0(first, "blockstats"))) {
-        if (!second) {
-            router_merge_text(call);
-        } else if (router_has_drive(router, second) || router_node_is_ours(router, second)) {
-            ask(call);
-        } else {
-            pass(call);
-        }
+        router_call_fail(call, "GenericError", ROUTER_NO_SNAPSHOTS);
     } else {
         pass(call);
     }
@@ -363,7 +318,7 @@ static const struct {
     {"device_del", route_device_del},
     {"eject", route_drive},
     {"getfd", route_getfd},
-    {"human-monitor-command", route_text},
+    {"human-monitor-command", router_text_route},
     {"migrate", router_state_migrate},
     {"migrate-incoming", router_state_incoming},
     {"object-add", route_object_add},

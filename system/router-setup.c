@@ -240,6 +240,8 @@ static RouterConfig *make_config(RouterSetup *setup, GArray *fds)
         port->remove = g_strdup(seat->client.remove);
         port->server = seat->client.server;
         port->pretty = seat->plan->pretty;
+        port->human = seat->plan->human;
+        port->wait = seat->plan->wait;
         port->drives = hand_over(fds, seat->drives[0]);
         port->in = seat->client.in < 0 ? -1 : hand_over(fds, seat->client.in);
         port->out = seat->client.out == seat->client.in ? port->in : hand_over(fds, seat->client.out);

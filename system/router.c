@@ -91,13 +91,19 @@ static void start(Router *router)
 {
     router->loop = g_main_loop_new(NULL, false);
     router->ports = g_ptr_array_new_with_free_func((GDestroyNotify)router_port_free);
+    router->consoles = g_ptr_array_new_with_free_func((GDestroyNotify)router_console_free);
     router->nodes = router_nodes_new(router->config->nodes);
     router->open_trays = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     router->engine = router_peer_new(router->config->engine, "QEMU", &engine_ops, router);
     router->drives = router_peer_new(router->config->drives, "The drive process", &drives_ops, router);
     router->state = router_state_new(router);
     for (guint i = 0; i < router->config->ports->len; i++) {
-        g_ptr_array_add(router->ports, router_port_new(router, g_ptr_array_index(router->config->ports, i)));
+        const RouterConfigPort *config = g_ptr_array_index(router->config->ports, i);
+        if (config->human) {
+            g_ptr_array_add(router->consoles, router_console_new(router, config));
+        } else {
+            g_ptr_array_add(router->ports, router_port_new(router, config));
+        }
     }
 }
 
@@ -111,6 +117,7 @@ static void end(Router *router)
         router_peer_close(((RouterPort *)g_ptr_array_index(router->ports, i))->drives);
     }
     g_ptr_array_unref(router->ports);
+    g_ptr_array_unref(router->consoles);
     router_peer_free(router->engine);
     router_peer_free(router->drives);
     router_nodes_free(router->nodes);

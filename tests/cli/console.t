@@ -4,7 +4,6 @@
 import os
 import pty
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -14,6 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "lib"))
+from peer import Peer  # noqa: E402
 from program import Place  # noqa: E402
 from tap import Tap  # noqa: E402
 
@@ -26,31 +26,8 @@ def drives(place):
     return ["--vfio-user", os.path.join(place.tmp, "s"), *DRIVE]
 
 
-class Peer:
-    """Reads up to the next prompt."""
-
-    def __init__(self, fd):
-        self.fd, self.text = fd, ""
-
-    def until(self, end, timeout=10):
-        stop = time.monotonic() + timeout
-        while end not in self.text:
-            left = stop - time.monotonic()
-            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
-                raise TimeoutError("no %r in %r" % (end, self.text))
-            try:
-                data = os.read(self.fd, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                raise EOFError(self.text)
-            self.text += data.decode(errors="replace")
-        part, self.text = self.text.split(end, 1)
-        return part
-
-    def say(self, line, end=PROMPT):
-        os.write(self.fd, line.encode())
-        return self.until(end)
+def say(peer, line, end=PROMPT):
+    return peer.say(line, end)
 
 
 def test_socket(tap, place):
@@ -61,15 +38,15 @@ def test_socket(tap, place):
         sock.connect(path)
         peer = Peer(sock.fileno())
         tap.ok(re.match(r"Spindle [\d.]+ monitor - type 'help' for more information\n$", peer.until(PROMPT)), "a greeting and a prompt")
-        tap.equal(peer.say("info status\n"), "VM status: running\n", "info status")
-        tap.equal(peer.say("info block\n"), "disc: a.iso (raw, read-only)\n    Attached to:      cdrom0\n"
+        tap.equal(say(peer, "info status\n"), "VM status: running\n", "info status")
+        tap.equal(say(peer, "info block\n"), "disc: a.iso (raw, read-only)\n    Attached to:      cdrom0\n"
                   "    Removable device: not locked, tray closed\n    Cache mode:       writeback\n", "info block")
-        tap.equal(peer.say("change cdrom0 b.iso raw\n"), "", "change, which takes its time")
-        tap.ok("b.iso" in peer.say("info block\r\n"), "has changed it; a line may end with CR and LF")
+        tap.equal(say(peer, "change cdrom0 b.iso raw\n"), "", "change, which takes its time")
+        tap.ok("b.iso" in say(peer, "info block\r\n"), "has changed it; a line may end with CR and LF")
         os.write(sock.fileno(), b"eject cdrom0\ninfo block cdrom0\nnonsense\n")
         tap.equal([peer.until(PROMPT) for _ in range(3)], ["", "cdrom0: [not inserted]\n    Attached to:      cdrom0\n"
                   "    Removable device: not locked, tray open\n", "unknown command: 'nonsense'\n"], "lines that come together, in order")
-        tap.ok("block_resize device size -- resize a block image\n" in peer.say("help\n"), "help")
+        tap.ok("block_resize device size -- resize a block image\n" in say(peer, "help\n"), "help")
         sock.sendall(b"x" * 100000)
         try:
             told = peer.until("\nnever")
@@ -80,7 +57,7 @@ def test_socket(tap, place):
         sock.connect(path)
         peer = Peer(sock.fileno())
         peer.until(PROMPT)
-        tap.equal(peer.say("info version\n")[:6], "10.0.0", "the next client")
+        tap.equal(say(peer, "info version\n")[:6], "10.0.0", "the next client")
         sock.sendall(b"quit\n")
         tap.equal(process.wait(10), 0, "quit")
     process.communicate()
@@ -93,17 +70,17 @@ def test_terminal(tap, place):
                                stderr=subprocess.PIPE, env=place.environment(TERM="dumb"), text=True)
     peer = Peer(master)
     tap.ok("type 'help'" in peer.until(PROMPT), "at a terminal: a greeting")
-    tap.ok("info status" in peer.say("inf\tstat\t\n", "VM status: running"), "commands and subcommands are completed")
+    tap.ok("info status" in say(peer, "inf\tstat\t\n", "VM status: running"), "commands and subcommands are completed")
     peer.until(PROMPT)
-    tap.ok("eject cdrom0" in peer.say("ej\tcdr\t\n"), "and drives")
-    tap.ok("tray open" in peer.say("info block\n"), "the drive was meant")
-    tap.ok("change cdrom0 a.iso" in peer.say("change cd\ta.i\t\n"), "and files")
-    tap.ok("a.iso" in peer.say("info block\n", "writeback"), "the disc is in")
+    tap.ok("eject cdrom0" in say(peer, "ej\tcdr\t\n"), "and drives")
+    tap.ok("tray open" in say(peer, "info block\n"), "the drive was meant")
+    tap.ok("change cdrom0 a.iso" in say(peer, "change cd\ta.i\t\n"), "and files")
+    tap.ok("a.iso" in say(peer, "info block\n", "writeback"), "the disc is in")
     peer.until(PROMPT)
-    tap.ok("blockdev" not in peer.say("info \t\t", "version"), "what may follow is listed")
-    tap.ok("VM status" in peer.say("status\n", "running"), "and the line goes on")
+    tap.ok("blockdev" not in say(peer, "info \t\t", "version"), "what may follow is listed")
+    tap.ok("VM status" in say(peer, "status\n", "running"), "and the line goes on")
     peer.until(PROMPT)
-    tap.ok("info status" in peer.say("\x10\n", "running"), "the last line comes back")
+    tap.ok("info status" in say(peer, "\x10\n", "running"), "the last line comes back")
     peer.until(PROMPT)
     os.write(master, b"\x04")
     time.sleep(0.2)

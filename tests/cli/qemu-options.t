@@ -13,6 +13,8 @@ from tap import Tap
 
 # In the engine's table for the sake of other processors.
 FOREIGN = {"g", "prom-env", "semihosting", "semihosting-config"}
+# Of older QEMUs (from 10.1 on), all with an argument.
+OLD = {"runas"}
 
 
 def our_table():
@@ -43,6 +45,8 @@ with Tap() as tap:
     tap.ok(not missing, "every option of the engine's help is in the table", *missing)
     wrong = []
     for name, takes in sorted(table.items()):
+        if name in OLD and takes:
+            continue
         # The first pass over the command line stops at either, before anything is started.
         got = complaint(program, "-" + name) if takes else complaint(program, "-" + name, "-no-such-option")
         expected = "-%s: requires an argument" % name if takes else "-no-such-option: invalid option"

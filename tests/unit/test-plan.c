@@ -117,8 +117,10 @@ static void print_plan(GString *out, Plan *plan, const char *const *argv)
     }
     for (guint i = 0; i < plan->monitors->len; i++) {
         PlanMonitor *monitor = g_ptr_array_index(plan->monitors, i);
-        g_ptr_array_add(monitors, g_strdup_printf("%s: %s%s", monitor->label, monitor->chardev,
-                                                  monitor->pretty ? " pretty" : ""));
+        g_ptr_array_add(monitors,
+                        g_strdup_printf("%s: %s%s%s%s", monitor->label, monitor->chardev,
+                                        monitor->pretty ? " pretty" : "", monitor->human ? " human" : "",
+                                        monitor->human && monitor->wait ? " waits" : ""));
         g_ptr_array_add(monitors, g_strdup_printf("    %s", monitor->engine));
         g_ptr_array_add(monitors, g_strdup_printf("    # %s", monitor->origin));
     }
