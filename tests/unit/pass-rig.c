@@ -23,7 +23,8 @@ uint8_t drive_byte(const uint8_t *cdb, unsigned i)
 
 static int look_at_medium(struct sg_io_hdr *io)
 {
-    static const uint8_t inquiry[36] = {5, 0x80}, profile[8] = {0, 0, 0, 4, 0, 0, 0, 8};
+    static const uint8_t profile[8] = {0, 0, 0, 4, 0, 0, 0, 8};
+    const uint8_t inquiry[36] = {drive.type ? drive.type - 1 : 5, 0x80};
     switch (io->cmdp[0]) {
     case 0x12:
         return fake_sg_answer(io, inquiry, sizeof inquiry);

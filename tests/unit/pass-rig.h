@@ -30,6 +30,7 @@ typedef struct PassDrive {
     pthread_cond_t wake;
     Part part[PASS_PARTS];
     unsigned parts;
+    uint8_t type;      /* of the device by INQUIRY, and 1; 0: a CD/DVD drive */
     unsigned most;     /* bytes that it answers with, at most */
     uint8_t status;    /* all commands end so, … */
     uint8_t sense[32]; /* … with that */

@@ -372,6 +372,28 @@ static void test_random(void)
 }
 
 /* Not a CD drive, or no drive of the host at all: nothing is passed. */
+/* A device that answers the kernel's CD-ROM ioctls and is none by INQUIRY gets no commands. */
+static void test_other_type(void)
+{
+    static const uint8_t types[] = {0x00, 0x01, 0x04, 0x07, 0x0e, 0x1f};
+    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
+        Rig rig;
+        drive.type = types[i] + 1;
+        const bool good = rig_new(&rig, MMC_PASSTHROUGH_BURN, "");
+        drive.type = 0;
+        if (!good) {
+            return;
+        }
+        drive_reset();
+        g_assert_cmpuint(block_packet_max(rig.guest.node), ==, 0);
+        assert_sense(&rig.guest, 0x052000, 0x23, 0, 0, 0, 0, 0, 0, 0, 64, 0);
+        assert_sense(&rig.guest, 0x052000, 0xa1, 0);
+        assert_good(&rig.guest, 0x28, 0, 0, 0, 0, 5, 0, 0, 17, 0); /* its data is there all the same */
+        g_assert_cmpuint(drive_count(), ==, 0);
+        rig_free(&rig);
+    }
+}
+
 static void test_no_drive(void)
 {
     MmcGuest guest;
@@ -395,6 +417,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mmc-pass/first", test_first);
     g_test_add_func("/mmc-pass/failures", test_failures);
     g_test_add_func("/mmc-pass/random", test_random);
+    g_test_add_func("/mmc-pass/other-type", test_other_type);
     g_test_add_func("/mmc-pass/no-drive", test_no_drive);
     return g_test_run();
 }
