@@ -217,8 +217,15 @@ void router_nodes_del(RouterCall *call);    /* blockdev-del */
 void router_nodes_reopen(RouterCall *call); /* blockdev-reopen */
 /* Runs `then` with the node where it is needed: moved there if it was with the other and is free. */
 void router_nodes_need(RouterCall *call, const char *name, bool engine, void (*then)(RouterCall *call));
-/* The first of the call's arguments that names a node which only the drive process has, or NULL. */
+/* For QEMU to write to, copy or export: moved to QEMU, or refused as a drive of Spindle's has it in use. */
+void router_nodes_take(RouterCall *call, const char *name, void (*then)(RouterCall *call));
+/* The first of the call's arguments, and of a transaction's actions, that names a node which only the drive
+ * process has, or NULL. */
 const char *router_nodes_wanted(const RouterCall *call);
+/* Whether an action of a transaction names one of Spindle's drives. */
+bool router_nodes_has_drive_action(const RouterCall *call);
+/* Answers that the command, or the transaction's action, is none for Spindle's drives. */
+void router_call_unsupported(RouterCall *call);
 
 /* router-save.c, router-load.c: see router-state.h */
 RouterState *router_state_new(Router *router);

@@ -130,6 +130,7 @@ static GPtrArray *chain_to_move(const Router *router, const char *name, bool eng
 typedef struct Move {
     GPtrArray *chain; /* Node */
     bool engine;      /* where to */
+    bool alone;       /* not where the other still uses one of them */
     JsonObject *failure;
     void (*then)(RouterCall *call);
 } Move;
@@ -204,29 +205,79 @@ static void note_move(RouterCall *call, JsonObject *failure)
     moved(call, failure);
 }
 
-void router_nodes_need(RouterCall *call, const char *name, bool engine, void (*then)(RouterCall *call))
+static void refused(RouterCall *call, JsonObject *ignored)
 {
-    GPtrArray *chain = chain_to_move(call->port->router, name, engine);
+    g_free(end_move(call));
+    router_call_unsupported(call);
+}
+
+static bool is_in_use(const Move *move)
+{
+    for (guint i = 0; i < move->chain->len; i++) {
+        if (((Node *)g_ptr_array_index(move->chain, i))->kept) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What could be closed is. */
+static void closed(RouterCall *call, JsonObject *failure)
+{
+    static bool ignored;
+    Move *move = call->move;
+    const bool refuse = move->alone && is_in_use(move);
+
+    if (failure) { /* nobody there */
+        restore(call, failure);
+        return;
+    }
+    for (guint i = 0; i < move->chain->len; i++) {
+        Node *node = g_ptr_array_index(move->chain, i);
+        if (!refuse || !node->kept) {
+            router_call_add_step(call, refuse ? !move->engine : move->engine, "blockdev-add", node->args,
+                                 refuse ? &ignored : NULL);
+        }
+    }
+    router_call_run_script(call, refuse ? refused : note_move);
+}
+
+static void begin_move(RouterCall *call, const char *name, Move move)
+{
+    GPtrArray *chain = chain_to_move(call->port->router, name, move.engine);
 
     if (chain->len == 0) {
         g_ptr_array_unref(chain);
-        then(call);
+        move.then(call);
         return;
     }
     for (guint i = chain->len; i-- > 0;) {
         Node *node = g_ptr_array_index(chain, i);
         node->kept = false;
-        add_step_del(call, node, !engine, &node->kept);
+        add_step_del(call, node, !move.engine, &node->kept);
     }
-    for (guint i = 0; i < chain->len; i++) {
-        router_call_add_step(call, engine, "blockdev-add", ((Node *)g_ptr_array_index(chain, i))->args, NULL);
-    }
-    Move *move = g_new0(Move, 1);
-    move->chain = chain;
-    move->engine = engine;
-    move->then = then;
-    call->move = move;
-    router_call_run_script(call, note_move);
+    move.chain = chain;
+    call->move = g_new(Move, 1);
+    *call->move = move;
+    router_call_run_script(call, closed);
+}
+
+void router_nodes_need(RouterCall *call, const char *name, bool engine, void (*then)(RouterCall *call))
+{
+    begin_move(call, name, (Move){.engine = engine, .then = then});
+}
+
+/* Two may read one image, but nobody else may change what a drive of Spindle's writes to, or copy it
+ * meanwhile. */
+void router_nodes_take(RouterCall *call, const char *name, void (*then)(RouterCall *call))
+{
+    const Node *node = find(call->port->router, name);
+    const bool read_only =
+        node && json_object_get_boolean_member_with_default(node->args, "read-only", false);
+
+    begin_move(
+        call, name,
+        (Move){.engine = true, .alone = !read_only && router_drives_alive(call->port->router), .then = then});
 }
 
 static void added_here(RouterCall *call, JsonObject *answer)
@@ -335,17 +386,76 @@ void router_nodes_reopen(RouterCall *call)
     }
 }
 
-const char *router_nodes_wanted(const RouterCall *call)
+static const char *wanted_by(const Router *router, JsonObject *args)
 {
     static const char *const keys[] = {"drive", "node-name", "node",      "target",   "overlay", "device",
                                        "file",  "backing",   "base-node", "top-node", "replaces"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
-        const char *name = member(call->args, keys[i]);
-        Node *node = find(call->port->router, name);
+        const char *name = member(args, keys[i]);
+        Node *node = find(router, name);
         if (node && node->ours && !node->engines) {
             return name;
         }
     }
     return NULL;
+}
+
+/* The actions of a transaction name nodes, and drives, as the commands that they are called after. */
+static JsonObject *transaction_action(const RouterCall *call, guint i)
+{
+    JsonNode *actions = json_object_get_member(call->args, "actions");
+    JsonArray *array = actions && JSON_NODE_HOLDS_ARRAY(actions) ? json_node_get_array(actions) : NULL;
+    JsonNode *action = array && i < json_array_get_length(array) ? json_array_get_element(array, i) : NULL;
+
+    return action && JSON_NODE_HOLDS_OBJECT(action) ? json_node_get_object(action) : NULL;
+}
+
+static JsonObject *action_data(JsonObject *action)
+{
+    JsonNode *data = json_object_get_member(action, "data");
+
+    return data && JSON_NODE_HOLDS_OBJECT(data) ? json_node_get_object(data) : NULL;
+}
+
+const char *router_nodes_wanted(const RouterCall *call)
+{
+    const Router *router = call->port->router;
+    const char *name = wanted_by(router, call->args);
+    JsonObject *action;
+
+    for (guint i = 0; !name && (action = transaction_action(call, i)); i++) {
+        JsonObject *data = action_data(action);
+        name = data ? wanted_by(router, data) : NULL;
+    }
+    return name;
+}
+
+/* The action that names this node or drive. */
+static const char *action_of(const RouterCall *call)
+{
+    const Router *router = call->port->router;
+    JsonObject *action;
+
+    for (guint i = 0; (action = transaction_action(call, i)); i++) {
+        JsonObject *data = action_data(action);
+        const char *drive = data ? member(data, "device") : NULL;
+        if (data && (wanted_by(router, data) || (drive && router_has_drive(router, drive)))) {
+            return member(action, "type");
+        }
+    }
+    return NULL;
+}
+
+bool router_nodes_has_drive_action(const RouterCall *call)
+{
+    return !router_nodes_wanted(call) && action_of(call);
+}
+
+void router_call_unsupported(RouterCall *call)
+{
+    const char *action = action_of(call);
+
+    router_call_fail(call, "GenericError", "Spindle's drives and their nodes do not support '%s'",
+                     action ? action : call->name);
 }

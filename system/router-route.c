@@ -27,8 +27,7 @@ static void pass(RouterCall *call)
 static void answered(RouterCall *call, JsonObject *answer)
 {
     if (router_answer_failed(answer) && !strcmp(router_answer_class(answer), "CommandNotFound")) {
-        router_call_fail(call, "GenericError", "Spindle's drives and their nodes do not support '%s'",
-                         call->name);
+        router_call_unsupported(call);
     } else {
         router_call_answer(call, answer);
     }
@@ -353,7 +352,9 @@ void router_route(RouterCall *call)
     if (node && router_has_drive(call->port->router, node)) {
         ask(call);
     } else if ((node = router_nodes_wanted(call))) {
-        router_nodes_need(call, node, true, pass);
+        router_nodes_take(call, node, router_route); /* there may be others */
+    } else if (router_nodes_has_drive_action(call)) {
+        router_call_unsupported(call);
     } else {
         pass(call);
     }
