@@ -47,9 +47,6 @@ typedef struct CurlModule {
     void (*close)(CurlSource *source);
 } CurlModule;
 
-/* Loads the module at first use. */
-const CurlModule *curl_module_get(GError **error);
-
 static inline void curl_found_clear(CurlFound *found)
 {
     g_free(found->etag);

@@ -193,45 +193,40 @@ static bool file_hold(BlockNode *node, bool on, GError **error)
     return fd_lock_hold(&s->lock, on, node->filename, error);
 }
 
+/* clang-format off */
+/* What regular files and block devices have in common. */
+#define FILE_FUNCTIONS                                                       \
+    .parallel = true,                                                        \
+    .state_size = sizeof(FileState),                                         \
+    .close = file_close,                                                     \
+    .preadv = file_preadv,                                                   \
+    .pwritev = file_pwritev,                                                 \
+    .flush = file_flush,                                                     \
+    .discard = file_discard,                                                 \
+    .write_zeroes = file_write_zeroes,                                       \
+    .read_now = file_read_now,                                               \
+    .allocated = file_allocated,                                             \
+    .claim_write = file_claim_write,                                         \
+    .hold = file_hold
+/* clang-format on */
+
 static const char *const file_protocols[] = {"file", NULL};
 
 const BlockDriver block_driver_file = {
     .name = "file",
-    .parallel = true,
-    .state_size = sizeof(FileState),
     .protocols = file_protocols,
     .open = file_open,
-    .close = file_close,
-    .preadv = file_preadv,
-    .pwritev = file_pwritev,
-    .flush = file_flush,
-    .discard = file_discard,
-    .write_zeroes = file_write_zeroes,
-    .read_now = file_read_now,
     .write_now = file_write_now,
     .status = file_status,
     .resize = file_resize,
-    .allocated = file_allocated,
-    .claim_write = file_claim_write,
-    .hold = file_hold,
+    FILE_FUNCTIONS,
 };
 
 static const char *const host_device_protocols[] = {"host_device", NULL};
 
 const BlockDriver block_driver_host_device = {
     .name = "host_device",
-    .parallel = true,
-    .state_size = sizeof(FileState),
     .protocols = host_device_protocols,
     .open = host_device_open,
-    .close = file_close,
-    .preadv = file_preadv,
-    .pwritev = file_pwritev,
-    .flush = file_flush,
-    .discard = file_discard,
-    .write_zeroes = file_write_zeroes,
-    .read_now = file_read_now,
-    .allocated = file_allocated,
-    .claim_write = file_claim_write,
-    .hold = file_hold,
+    FILE_FUNCTIONS,
 };

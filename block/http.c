@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,22 +38,7 @@ typedef struct HttpOptions {
     GPtrArray *headers;
 } HttpOptions;
 
-static struct {
-    pthread_mutex_t lock;
-    const CurlModule *module; /* once loaded, for good */
-} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-const CurlModule *curl_module_get(GError **error)
-{
-    pthread_mutex_lock(&loaded.lock);
-    if (!loaded.module) {
-        loaded.module =
-            block_module_load("spindle-curl.so", CURL_MODULE_SYMBOL, CURL_MODULE_ABI, "A URL", error);
-    }
-    const CurlModule *module = loaded.module;
-    pthread_mutex_unlock(&loaded.lock);
-    return module;
-}
+static ModuleLoader loader = MODULE_LOADER("spindle-curl.so", CURL_MODULE_SYMBOL, CURL_MODULE_ABI, "A URL");
 
 static void http_options_clear(HttpOptions *o)
 {
@@ -68,19 +52,13 @@ static void http_options_clear(HttpOptions *o)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(HttpOptions, http_options_clear)
 
-static bool get_secret(Options *options, const char *key, Secret **ret, GError **error)
-{
-    const char *id = options_get(options, key);
-    return !id || (*ret = secret_object_get(id, error));
-}
-
 static bool get_cookie(HttpOptions *o, Options *options, GError **error)
 {
     o->curl.cookie = options_get(options, "cookie");
     if (o->curl.cookie && options_has(options, "cookie-secret")) {
         return error_set(error, "curl driver cannot handle both cookie and cookie secret");
     }
-    if (!get_secret(options, "cookie-secret", &o->cookie, error)) {
+    if (!secret_object_take(options, "cookie-secret", &o->cookie, error)) {
         return false;
     }
     if (o->cookie) {
@@ -142,8 +120,8 @@ static bool get_options(HttpOptions *o, const char *driver, Options *options, GE
         !options_get_uint(options, "connect-timeout", 1, STALL_MAX, CONNECT_DEFAULT, &connect, error) ||
         !options_get_bool(options, "force-range", false, &force_range, error) ||
         !get_cookie(o, options, error) || !get_headers(o, options, error) ||
-        !get_secret(options, "password-secret", &o->password, error) ||
-        !get_secret(options, "proxy-password-secret", &o->proxy_password, error)) {
+        !secret_object_take(options, "password-secret", &o->password, error) ||
+        !secret_object_take(options, "proxy-password-secret", &o->proxy_password, error)) {
         return false;
     }
     if (o->cache.readahead % 512) {
@@ -284,7 +262,7 @@ static bool http_open(BlockNode *node, Options *options, GError **error)
     }
     g_autofree char *shown = url_for_display(o.curl.url);
     block_node_set_filename(node, shown);
-    s->module = curl_module_get(error);
+    s->module = block_module_get(&loader, error);
     s->source = s->module ? open_source(s->module, &o, &found, error) : NULL;
     if (!s->source) {
         return false;

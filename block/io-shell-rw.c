@@ -79,6 +79,33 @@ static int read_check_options(IoShell *shell, const IoCommand *command, Transfer
     return 0;
 }
 
+static int read_data(IoShell *shell, const Transfer *t, const char *name)
+{
+    uint8_t *buffer = io_buffer_new(shell, t->bytes);
+    if (!buffer) {
+        return -ENOMEM;
+    }
+    gint64 start = g_get_monotonic_time();
+    int r = t->vmstate ? -ENOTSUP : io_check_range(shell, t->offset, t->bytes);
+    r = r < 0 ? r : block_pread(shell->node, t->offset, buffer, t->bytes);
+    if (r < 0) {
+        io_shell_print(shell, "%s failed: %s\n", name, g_strerror(-r));
+    } else {
+        if (t->has_pattern && !io_verify(shell, buffer + t->check_start, t->pattern,
+                                         t->offset + t->check_start, t->check_length)) {
+            r = -EINVAL;
+        }
+        if (t->dump && !t->quiet) {
+            io_dump(shell, buffer, t->offset, t->bytes);
+        }
+        if (!t->quiet) {
+            io_report(shell, "read", start, t->offset, t->bytes, t->machine);
+        }
+    }
+    io_buffer_free(shell, buffer);
+    return r;
+}
+
 static int read_run(IoShell *shell, int argc, char **argv)
 {
     const IoCommand *command = &io_commands_rw[0];
@@ -100,29 +127,7 @@ static int read_run(IoShell *shell, int argc, char **argv)
     if (r < 0) {
         return r;
     }
-    uint8_t *buffer = io_buffer_new(shell, t.bytes);
-    if (!buffer) {
-        return -ENOMEM;
-    }
-    gint64 start = g_get_monotonic_time();
-    r = t.vmstate ? -ENOTSUP : io_check_range(shell, t.offset, t.bytes);
-    r = r < 0 ? r : block_pread(shell->node, t.offset, buffer, t.bytes);
-    if (r < 0) {
-        io_shell_print(shell, "read failed: %s\n", g_strerror(-r));
-    } else {
-        if (t.has_pattern &&
-            !io_verify(shell, buffer + t.check_start, t.pattern, t.offset + t.check_start, t.check_length)) {
-            r = -EINVAL;
-        }
-        if (t.dump && !t.quiet) {
-            io_dump(shell, buffer, t.offset, t.bytes);
-        }
-        if (!t.quiet) {
-            io_report(shell, "read", start, t.offset, t.bytes, t.machine);
-        }
-    }
-    io_buffer_free(shell, buffer);
-    return r;
+    return read_data(shell, &t, "read");
 }
 
 /* Fills the buffer from the file, over and over if it is shorter. */
@@ -275,28 +280,8 @@ static int readv_run(IoShell *shell, int argc, char **argv)
         }
     }
     int r = take_lengths(shell, &args, &t);
-    uint8_t *buffer = r == 0 ? io_buffer_new(shell, t.bytes) : NULL;
-    if (!buffer) {
-        return r < 0 ? r : -ENOMEM;
-    }
-    gint64 start = g_get_monotonic_time();
-    r = io_check_range(shell, t.offset, t.bytes);
-    r = r < 0 ? r : block_pread(shell->node, t.offset, buffer, t.bytes);
-    if (r < 0) {
-        io_shell_print(shell, "readv failed: %s\n", g_strerror(-r));
-    } else {
-        if (t.has_pattern && !io_verify(shell, buffer, t.pattern, t.offset, t.bytes)) {
-            r = -EINVAL;
-        }
-        if (t.dump && !t.quiet) {
-            io_dump(shell, buffer, t.offset, t.bytes);
-        }
-        if (!t.quiet) {
-            io_report(shell, "read", start, t.offset, t.bytes, t.machine);
-        }
-    }
-    io_buffer_free(shell, buffer);
-    return r;
+    t.check_length = t.bytes;
+    return r < 0 ? r : read_data(shell, &t, "readv");
 }
 
 static int writev_run(IoShell *shell, int argc, char **argv)

@@ -4,7 +4,6 @@
  */
 #include "block/iscsi.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "block/secret-object.h"
@@ -14,10 +13,8 @@
 #define DIGEST_DEFAULT    3
 #define INITIATOR_DEFAULT "iqn.2008-11.org.linux-kvm:spindle"
 
-static RemoteLoader loader = {.file = "spindle-iscsi.so",
-                              .symbol = ISCSI_MODULE_SYMBOL,
-                              .what = "An iSCSI target",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static ModuleLoader loader =
+    MODULE_LOADER("spindle-iscsi.so", ISCSI_MODULE_SYMBOL, REMOTE_MODULE_ABI, "An iSCSI target");
 
 static bool get_options(IscsiConfig *config, Options *options, GError **error)
 {
@@ -55,7 +52,7 @@ static bool iscsi_open(BlockNode *node, Options *options, GError **error)
     if (id && !config.user) {
         return error_set(error, "Parameter 'password-secret' needs 'user'");
     }
-    if (id && !(password = secret_object_get(id, error))) {
+    if (!secret_object_take(options, "password-secret", &password, error)) {
         return false;
     }
     if (config.user && !id) {

@@ -73,3 +73,14 @@ const void *block_module_load(const char *file, const char *symbol, unsigned abi
     }
     return module;
 }
+
+const void *block_module_get(ModuleLoader *loader, GError **error)
+{
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->module) {
+        loader->module = block_module_load(loader->file, loader->symbol, loader->abi, loader->what, error);
+    }
+    const void *module = loader->module;
+    pthread_mutex_unlock(&loader->lock);
+    return module;
+}

@@ -5,17 +5,14 @@
 #include "block/nbd.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "util/error.h"
 
 #define NBD_NAME_MAX 4096 /* the protocol's longest string */
 
-static RemoteLoader loader = {.file = "spindle-nbd.so",
-                              .symbol = NBD_MODULE_SYMBOL,
-                              .what = "An NBD server",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static ModuleLoader loader =
+    MODULE_LOADER("spindle-nbd.so", NBD_MODULE_SYMBOL, REMOTE_MODULE_ABI, "An NBD server");
 
 /* `server.…`, or the older `host`, `port`, `path`. */
 static bool get_server(NbdConfig *config, Options *options, GError **error)

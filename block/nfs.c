@@ -4,17 +4,14 @@
  */
 #include "block/nfs.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "util/error.h"
 
 #define SYN_COUNT_MAX 255
 
-static RemoteLoader loader = {.file = "spindle-nfs.so",
-                              .symbol = NFS_MODULE_SYMBOL,
-                              .what = "A file by NFS",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static ModuleLoader loader =
+    MODULE_LOADER("spindle-nfs.so", NFS_MODULE_SYMBOL, REMOTE_MODULE_ABI, "A file by NFS");
 
 /* Numbers of the options, and what libnfs calls them in a URL. */
 static bool add_numbers(GString *query, Options *options, GError **error)
@@ -121,20 +118,12 @@ static bool from_query(Options *options, const char *query, GError **error)
 Options *nfs_options_from_filename(const char *filename, GError **error)
 {
     g_autoptr(GUri) uri = g_uri_parse(filename, G_URI_FLAGS_NONE, NULL);
-    const char *host = uri ? g_uri_get_host(uri) : NULL, *path = uri ? g_uri_get_path(uri) : NULL;
-    if (!host || !host[0] || !path || !path[0]) {
+    g_autoptr(Options) options = remote_options_from_url("nfs", uri);
+    if (!options) {
         error_set(error, "Invalid URI '%s': it has to be nfs://HOST/PATH", filename);
         return NULL;
     }
-    g_autoptr(Options) options = options_new();
-    options_set(options, "driver", "nfs");
     options_set(options, "server.type", "inet");
-    options_set(options, "server.host", host);
-    options_set(options, "path", path);
-    if (g_uri_get_port(uri) > 0) {
-        g_autofree char *port = g_strdup_printf("%d", g_uri_get_port(uri));
-        options_set(options, "server.port", port);
-    }
     if (g_uri_get_query(uri) && !from_query(options, g_uri_get_query(uri), error)) {
         return NULL;
     }

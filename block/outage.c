@@ -8,15 +8,15 @@
 /* "; fetched 12.0 MiB (3.2 MiB/s), served 10.1 MiB, 96 % of the reads from the cache", as far as known. */
 static char *figures(const BlockRemoteStats *s)
 {
-    const uint64_t reads = s->hits + s->misses;
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_printf(text, "; fetched %.1f MiB", s->fetched / MIB);
     if (s->rate) {
         g_string_append_printf(text, " (%.1f MiB/s)", s->rate / MIB);
     }
     g_string_append_printf(text, ", served %.1f MiB", s->served / MIB);
-    if (reads) {
-        g_string_append_printf(text, ", %.0f %% of the reads from the cache", 100.0 * s->hits / reads);
+    if (s->hits) {
+        g_string_append_printf(text, ", %.0f %% of the reads from the cache",
+                               100.0 * s->hits / (s->hits + s->misses));
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }

@@ -4,16 +4,13 @@
  */
 #include "block/rbd.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "block/secret-object.h"
 #include "util/error.h"
 
-static RemoteLoader loader = {.file = "spindle-rbd.so",
-                              .symbol = RBD_MODULE_SYMBOL,
-                              .what = "An image of a Ceph cluster",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static ModuleLoader loader =
+    MODULE_LOADER("spindle-rbd.so", RBD_MODULE_SYMBOL, REMOTE_MODULE_ABI, "An image of a Ceph cluster");
 
 /* `server.0.host`, `server.0.port`, … joined; NULL: none. */
 static char *get_monitors(Options *options)
@@ -105,8 +102,7 @@ static bool rbd_open_node(BlockNode *node, Options *options, GError **error)
     }
     g_autofree char *monitors = get_monitors(options);
     g_autofree char *auth = get_auth(options, &good, error);
-    const char *id = good ? options_get(options, "key-secret") : NULL;
-    if (!good || (id && !(key = secret_object_get(id, error)))) {
+    if (!good || !secret_object_take(options, "key-secret", &key, error)) {
         return false;
     }
     g_autoptr(GPtrArray) settings = get_settings(options);

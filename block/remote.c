@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "block/module.h"
 #include "block/outage.h"
 #include "util/error.h"
 #include "util/iov.h"
@@ -45,18 +44,6 @@ static RemoteNode *state_of(BlockNode *node)
     return *(RemoteNode **)node->state;
 }
 
-static const RemoteModule *module_get(RemoteLoader *loader, GError **error)
-{
-    pthread_mutex_lock(&loader->lock);
-    if (!loader->module) {
-        loader->module =
-            block_module_load(loader->file, loader->symbol, REMOTE_MODULE_ABI, loader->what, error);
-    }
-    const RemoteModule *module = loader->module;
-    pthread_mutex_unlock(&loader->lock);
-    return module;
-}
-
 bool remote_options_read(Options *options, RemoteOpen *how, CacheConfig *cache, GError **error)
 {
     uint64_t timeout, open_timeout;
@@ -69,6 +56,23 @@ bool remote_options_read(Options *options, RemoteOpen *how, CacheConfig *cache, 
     how->wait_s = timeout;
     how->open_for_s = open_timeout;
     return true;
+}
+
+Options *remote_options_from_url(const char *driver, GUri *uri)
+{
+    const char *host = uri ? g_uri_get_host(uri) : NULL, *path = uri ? g_uri_get_path(uri) : NULL;
+    if (!host || !host[0] || !path || !path[0]) {
+        return NULL;
+    }
+    Options *options = options_new();
+    options_set(options, "driver", driver);
+    options_set(options, "server.host", host);
+    options_set(options, "path", path);
+    if (g_uri_get_port(uri) > 0) {
+        g_autofree char *port = g_strdup_printf("%d", g_uri_get_port(uri));
+        options_set(options, "server.port", port);
+    }
+    return options;
 }
 
 /* CacheSource. */
@@ -354,7 +358,7 @@ static bool open_source(RemoteNode *s, const RemoteOpen *how, bool write, GError
 static bool start(RemoteNode *s, BlockNode *node, const RemoteOpen *how, GError **error)
 {
     const bool write = block_node_wants_write(node);
-    s->module = module_get(how->loader, error);
+    s->module = block_module_get(how->loader, error);
     if (!s->module || !open_source(s, how, write, error)) {
         return false;
     }

@@ -11,6 +11,7 @@
 
 #include "block/block-int.h"
 #include "block/cache.h"
+#include "block/module.h"
 
 #define REMOTE_MODULE_ABI 1
 
@@ -51,16 +52,8 @@ typedef struct RemoteModule {
     void (*close)(void *source);
 } RemoteModule;
 
-/* A driver's module, loaded once. */
-typedef struct RemoteLoader {
-    const char *file, *symbol;
-    const char *what; /* begins the refusal: "An NBD server" */
-    pthread_mutex_t lock;
-    const RemoteModule *module;
-} RemoteLoader;
-
 typedef struct RemoteOpen {
-    RemoteLoader *loader;
+    ModuleLoader *loader;
     const void *config;
     const CacheConfig *cache;
     unsigned wait_s;     /* without a sign of the server */
@@ -98,5 +91,9 @@ bool remote_claim_write(BlockNode *node, GError **error);
 
 /* `timeout` (5) and `open-timeout` (0), seconds, and the cache's options. */
 bool remote_options_read(Options *options, RemoteOpen *how, CacheConfig *cache, GError **error);
+
+/* The options of a file that a URL names, SCHEME://HOST[:PORT]/PATH: `driver`, `server.host`, `server.port`,
+ * `path`. NULL when there is no host or no path. */
+Options *remote_options_from_url(const char *driver, GUri *uri);
 
 #endif

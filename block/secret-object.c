@@ -216,6 +216,12 @@ Secret *secret_object_get(const char *id, GError **error)
     return secret;
 }
 
+bool secret_object_take(Options *options, const char *key, Secret **ret, GError **error)
+{
+    const char *id = options_get(options, key);
+    return !id || (*ret = secret_object_get(id, error));
+}
+
 char **secret_object_list(void)
 {
     GStrvBuilder *ids = g_strv_builder_new();

@@ -21,6 +21,9 @@ bool secret_object_remove(const char *id, GError **error);
 /* A copy of the secret (the caller's, secret_free()), or NULL and "No secret with id 'x'". */
 Secret *secret_object_get(const char *id, GError **error);
 
+/* The same for the id that option `key` holds; without the option true, and *ret is not touched. */
+bool secret_object_take(Options *options, const char *key, Secret **ret, GError **error);
+
 /* All ids in order; free with g_strfreev(). */
 char **secret_object_list(void);
 

@@ -4,7 +4,6 @@
  */
 #include "block/ssh.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "block/secret-object.h"
@@ -12,10 +11,8 @@
 
 #define PORT_DEFAULT 22
 
-static RemoteLoader loader = {.file = "spindle-ssh.so",
-                              .symbol = SSH_MODULE_SYMBOL,
-                              .what = "A file by SSH",
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+static ModuleLoader loader =
+    MODULE_LOADER("spindle-ssh.so", SSH_MODULE_SYMBOL, REMOTE_MODULE_ABI, "A file by SSH");
 
 static bool get_place(SshConfig *config, Options *options, GError **error)
 {
@@ -99,8 +96,7 @@ static bool ssh_open(BlockNode *node, Options *options, GError **error)
     config.known_hosts = options_get(options, "known-hosts");
     config.identity = options_get(options, "identity");
     config.timeout_s = how.wait_s;
-    const char *id = options_get(options, "password-secret");
-    if (id && !(password = secret_object_get(id, error))) {
+    if (!secret_object_take(options, "password-secret", &password, error)) {
         return false;
     }
     config.password = password;
@@ -114,9 +110,9 @@ static bool ssh_open(BlockNode *node, Options *options, GError **error)
 Options *ssh_options_from_filename(const char *filename, GError **error)
 {
     g_autoptr(GUri) uri = g_uri_parse(filename, G_URI_FLAGS_NONE, NULL);
-    const char *host = uri ? g_uri_get_host(uri) : NULL, *path = uri ? g_uri_get_path(uri) : NULL;
     const char *query = uri ? g_uri_get_query(uri) : NULL;
-    if (!host || !host[0] || !path || !path[0]) {
+    g_autoptr(Options) options = remote_options_from_url("ssh", uri);
+    if (!options) {
         error_set(error, "Invalid SSH URL '%s': it has to be ssh://[USER@]HOST[:PORT]/PATH", filename);
         return NULL;
     }
@@ -126,21 +122,13 @@ Options *ssh_options_from_filename(const char *filename, GError **error)
         error_set(error, "Invalid SSH URL '%s': it may say 'host_key_check' and nothing else", filename);
         return NULL;
     }
-    Options *options = options_new();
-    options_set(options, "driver", "ssh");
-    options_set(options, "server.host", host);
-    options_set(options, "path", path);
-    if (g_uri_get_port(uri) > 0) {
-        g_autofree char *port = g_strdup_printf("%d", g_uri_get_port(uri));
-        options_set(options, "server.port", port);
-    }
     if (g_uri_get_userinfo(uri)) {
         options_set(options, "user", g_uri_get_userinfo(uri));
     }
     if (check) {
         options_set(options, "host_key_check", check);
     }
-    return options;
+    return g_steal_pointer(&options);
 }
 
 static const char *const ssh_schemes[] = {"ssh", NULL};

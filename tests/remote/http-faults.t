@@ -5,7 +5,6 @@ import hashlib
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(HERE, "lib"), os.path.join(HERE, "..", "vm", "lib")]
 from faultserver import FaultServer, make_certificate
-from tap import Tap
+from tap import run_tests
 
 BUILD = os.environ.get("SPINDLE_BUILD") or os.path.join(HERE, "..", "..", "build")
 IMG = os.path.join(BUILD, "tools", "spindle-img")
@@ -281,9 +280,4 @@ def test_auth(tap):
     server.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

@@ -7,7 +7,6 @@ import hashlib
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from faultserver import FaultServer, make_certificate
 from ftpserver import FtpServer
 from patterns import Places
 from servers import IMG, IO, free_port, io, run
-from tap import Tap
+from tap import run_tests
 
 CONTENT = random.Random(8).randbytes(3 * 1000 * 1000 + 1)
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -319,9 +318,4 @@ def test_name_service(tap):
     target.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

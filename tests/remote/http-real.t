@@ -6,7 +6,6 @@ import hashlib
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import servers
 from faultserver import make_certificate
 from ftpserver import FtpServer
 from servers import IMG, IO, Server, free_port, io, listening, run
-from tap import Tap
+from tap import run_tests
 
 folder = tempfile.mkdtemp(prefix="spindle-real-")
 os.chmod(folder, 0o755)
@@ -235,9 +234,4 @@ def test_memory(tap):
     server.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

@@ -3,7 +3,6 @@
 
 import os
 import random
-import shutil
 import sys
 import tempfile
 
@@ -12,7 +11,7 @@ sys.path[:0] = [os.path.join(HERE, "lib")]
 import servers
 from faultserver import FaultServer
 from servers import IMG, file_sum, io, run
-from tap import Tap
+from tap import run_tests
 
 MIB = 1 << 20
 folder = tempfile.mkdtemp(prefix="spindle layers ")
@@ -91,9 +90,4 @@ def test_slices(tap):
     server.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

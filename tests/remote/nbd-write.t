@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,11 +12,11 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(HERE, "lib"), os.path.join(HERE, "..", "pc", "lib")]
 import servers
-from servers import IMG, IO, Server, file_sum, free_port, io, listening, run
+from servers import IMG, IO, Background, Server, file_sum, free_port, io, listening, run
 from faultserver import make_certificate
 from guest import engine
 from qtestpc import Ahci, Machine, Place
-from tap import Tap
+from tap import run_tests
 
 MIB = 1 << 20
 folder = tempfile.mkdtemp(prefix="spindle nbd write ")
@@ -56,7 +55,7 @@ def test_convert(tap):
                                                  "blocksize-error-policy=error"]),
                        ("slow", ["--filter=delay", "wdelay=10ms"]), ("of 8 MB/s", ["--filter=rate", "rate=64M"])):
         path = disk()
-        server = nbdkit(*[a for a in args if a.startswith("-")], "file", path, *[a for a in args if not a.startswith("-")])
+        server = nbdkit("file", path, *args)
         write_all(tap, "convert to a server: " + name, server, path)
         server.stop()
     path, sock = disk(), os.path.join(folder, "q.sock")
@@ -82,7 +81,6 @@ def test_what_is_sent(tap):
     for name, words in (("FUA", "Write id=.*offset=0x10000.*fua=1"), ("zeroes that stay", "Zero id=.*offset=0x100000.*trim=0"),
                         ("zeroes that may be a hole", "Zero id=.*offset=0x200000.*trim=1"), ("trim", "Trim id=.*offset=0x300000"),
                         ("flush", "Flush id=")):
-        import re
         tap.ok(re.search(words, said), "the server sees: " + name, said[-3000:])
     server.stop()
 
@@ -111,35 +109,28 @@ def test_errors(tap):
 def test_restart(tap):
     path = disk()
     server = nbdkit("--filter=rate", "file", path, "rate=8M")
-    process = subprocess.Popen([IMG, "convert", "-n", "-O", "raw", SOURCE, "nbd:unix:" + server.path], stderr=subprocess.PIPE, text=True)
+    tool = Background(IMG, "convert", "-n", "-O", "raw", SOURCE, "nbd:unix:" + server.path)
     time.sleep(0.7)
-    server.stop()
-    os.unlink(server.path)
-    time.sleep(1)
-    server.start()
-    _, errors = process.communicate(timeout=60)
-    tap.ok(process.returncode == 0 and file_sum(path) == SUM, "server restarted while it was written to", errors)
+    server.restart(1)
+    status, errors = tool.end()
+    tap.ok(status == 0 and file_sum(path) == SUM, "server restarted while it was written to", errors)
     tap.ok(": retrying: " in errors and "connected again after" in errors, "both are told", errors)
     server.stop()
 
 
 def test_delays(tap):
     path = os.path.join(folder, "late.sock")
-    process = subprocess.Popen([IO, "-r", "-c", "read 0 4k", "--image-opts",
-                                "driver=nbd,server.type=unix,open-timeout=10,server.path=" + path], stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)
+    tool = Background(IO, "-r", "-c", "read 0 4k", "--image-opts", "driver=nbd,server.type=unix,open-timeout=10,server.path=" + path)
     time.sleep(0.7)
     late = nbdkit("file", SOURCE, path=path)
-    text, _ = process.communicate(timeout=30)
+    _, text = tool.end(30)
     tap.ok("read 4096/4096" in text, "open-timeout: a server that comes later", text)
-    process = subprocess.Popen([IO, "-c", "write 0 4k", "-c", "sleep 1500", "-c", "write 0 4k", "--image-opts", unix(late, reconnect_delay=2)],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tool = Background(IO, "-c", "write 0 4k", "-c", "sleep 1500", "-c", "write 0 4k", "--image-opts", unix(late, reconnect_delay=2))
     time.sleep(0.7)
     late.stop()
-    start = time.monotonic()
-    text, _ = process.communicate(timeout=30)
-    took = time.monotonic() - start
-    tap.ok("timed out" in text and 1.5 < took < 8, "reconnect-delay: how long a write waits for a server that is gone", text, took)
+    tool.mark()
+    _, text = tool.end(30)
+    tap.ok("timed out" in text and 1.5 < tool.took < 8, "reconnect-delay: how long a write waits for a server that is gone", text, tool.took)
 
 
 def test_tls(tap):
@@ -203,9 +194,7 @@ def test_disk(tap):
         m.write(memory, data)
         tfd, _, _ = ahci.run(0x35, [(memory, 65536)], lba=100, count=128)
         tap.ok(not tfd & 0x89, "a guest's disk on NBD: WRITE DMA EXT", hex(tfd))
-        server.stop()
-        os.unlink(server.path)
-        server.start()
+        server.restart()
         back = m.alloc(65536)
         tfd, _, _ = ahci.run(0x25, [(back, 65536)], lba=100, count=128)
         tap.ok(not tfd & 0x89 and m.read(back, 65536) == data, "the server restarted: READ DMA EXT gives it back", hex(tfd))
@@ -221,9 +210,4 @@ def test_disk(tap):
     server.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

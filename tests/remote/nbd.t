@@ -4,9 +4,7 @@
 import hashlib
 import os
 import random
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,9 +12,9 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(HERE, "lib")]
 import servers
-from servers import IMG, IO, Server, file_sum, free_port, listening, run
+from servers import IMG, IO, Background, Server, file_sum, free_port, listening, run
 from guest import engine
-from tap import Tap
+from tap import run_tests
 
 folder = tempfile.mkdtemp(prefix="spindle-nbd-")
 DISC = os.path.join(folder, "disc.iso")
@@ -94,8 +92,7 @@ def test_faults(tap):
             ("of 4 MB/s", ["--filter=rate", "rate=32M"]),
             ("out of order", ["--filter=delay", "rdelay=5ms", "--threads=16"]),
             ("without structured replies", ["--no-sr"])):
-        first = [a for a in args if a.startswith("-")]
-        server = nbdkit(*first, "file", DISC, *[a for a in args if not a.startswith("-")])
+        server = nbdkit("file", DISC, *args)
         same(tap, "a server " + name, "nbd:unix:" + server.path)
         server.stop()
 
@@ -103,44 +100,35 @@ def test_faults(tap):
 def test_restart(tap):
     server = nbdkit("--filter=rate", "file", DISC, "rate=16M")
     out = os.path.join(folder, "restart")
-    process = subprocess.Popen([IMG, "convert", "-O", "raw", "nbd:unix:" + server.path, out], stderr=subprocess.PIPE,
-                               text=True)
+    tool = Background(IMG, "convert", "-O", "raw", "nbd:unix:" + server.path, out)
     time.sleep(1)
-    server.stop()
-    os.unlink(server.path)
-    time.sleep(1.5)
-    server.start()
-    _, errors = process.communicate(timeout=60)
-    with open(out, "rb") as f:
-        tap.ok(process.returncode == 0 and hashlib.sha256(f.read()).hexdigest() == SUM, "server restarted in the middle", errors)
+    server.restart(1.5)
+    status, errors = tool.end()
+    tap.ok(status == 0 and file_sum(out, len(CONTENT)) == SUM, "server restarted in the middle", errors)
     tap.ok("connected again after" in errors, "it is told", errors)
     server.stop()
 
 
 def test_other_size(tap):
     server = nbdkit("--filter=rate", "file", DISC, "rate=16M")
-    process = subprocess.Popen([IMG, "convert", "-O", "raw", "nbd:unix:" + server.path, os.path.join(folder, "other")],
-                               stderr=subprocess.PIPE, text=True)
+    tool = Background(IMG, "convert", "-O", "raw", "nbd:unix:" + server.path, os.path.join(folder, "other"))
     time.sleep(1)
-    server.stop()
-    os.unlink(server.path)
+    server.vanish()
     other = nbdkit("memory", "1M", path=server.path)
-    _, errors = process.communicate(timeout=60)
-    tap.ok(process.returncode != 0 and "another size" in errors, "another export in its place is refused", errors)
+    status, errors = tool.end()
+    tap.ok(status != 0 and "another size" in errors, "another export in its place is refused", errors)
     other.stop()
 
 
 def test_hang(tap):
     server = nbdkit("file", DISC)
-    process = subprocess.Popen([IO, "-r", "--image-opts", "-c", "sleep 1000", "-c", "read 8M 4k",
-                                "driver=nbd,deadline=2,read-only=on,server.type=unix,server.path=" + server.path],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    tool = Background(IO, "-r", "--image-opts", "-c", "sleep 1000", "-c", "read 8M 4k",
+                      "driver=nbd,deadline=2,read-only=on,server.type=unix,server.path=" + server.path)
     time.sleep(0.5)
     server.process.send_signal(signal.SIGSTOP)
-    start = time.monotonic()
-    text, _ = process.communicate(timeout=30)
-    took = time.monotonic() - start
-    tap.ok("timed out" in text and took < 6, "a server that hangs: a read ends at the deadline", text, "%.1f s" % took)
+    tool.mark()
+    _, text = tool.end(30)
+    tap.ok("timed out" in text and tool.took < 6, "a server that hangs: a read ends at the deadline", text, "%.1f s" % tool.took)
     server.process.send_signal(signal.SIGCONT)
     server.stop()
 
@@ -152,9 +140,4 @@ def test_holes(tap):
     server.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

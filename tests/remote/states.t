@@ -4,7 +4,6 @@ not more of them than can be read."""
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import servers
 from faultserver import FaultServer
 from patterns import Places
 from servers import IO
-from tap import Tap
+from tap import run_tests
 
 MIB = 1 << 20
 SIZE = 64 * MIB
@@ -111,10 +110,7 @@ def test_nbd(tap):
 
     def trouble():
         time.sleep(1)
-        server.stop()
-        os.unlink(path)
-        time.sleep(4)
-        server.start()
+        server.restart(4)
     found, text = lines("driver=nbd,read-only=on,readahead=0,server.type=unix,server.path=" + path, "read 1M 64k", "sleep 2000", "read 2M 64k",
                         meanwhile=trouble)
     tap.ok(states(found) in (["retrying", "connected again"], ["stalled", "retrying", "connected again"]), "an NBD server that is away", text)
@@ -122,9 +118,4 @@ def test_nbd(tap):
     server.stop()
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

@@ -2,7 +2,6 @@
 """spindle-img trace-plot: what was read is where it belongs in the picture, and what cannot be drawn is refused."""
 
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import zlib
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "vm", "lib")]
-from tap import Tap
+from tap import run_tests
 
 BUILD = os.environ.get("SPINDLE_BUILD") or os.path.join(HERE, "..", "..", "build")
 IMG = os.path.join(BUILD, "tools", "spindle-img")
@@ -121,9 +120,4 @@ def test_recording(tap):
     tap.ok(status == 0 and count == 100, "a recording of our own: every read is in it", text, count)
 
 
-with Tap() as tap:
-    try:
-        for test in [v for k, v in list(globals().items()) if k.startswith("test_")]:
-            test(tap)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+run_tests(globals(), folder)

@@ -52,11 +52,47 @@ class Server:
             self.process.wait()
 
 
+class Nbdkit(Server):
+    """nbdkit on the UNIX socket `path`."""
+
+    def __init__(self, path, *args):
+        self.path = path
+        super().__init__("nbdkit", "-f", "-U", path, *args, ready=lambda: os.path.exists(path))
+
+    def vanish(self):
+        """Ends it, and nothing is left at its place."""
+        self.stop()
+        os.unlink(self.path)
+
+    def restart(self, away=0):
+        """Is not there for so many seconds."""
+        self.vanish()
+        time.sleep(away)
+        self.start()
+
+
 def nbdkit(folder, *args, path=None, read_only=True):
+    """The server of a plugin and its arguments; options, wherever they stand among them, go before it."""
     path = path or os.path.join(folder, "n%d.sock" % random.randrange(1 << 30))
-    server = Server("nbdkit", "-f", "-U", path, *["-r"] * read_only, *args, ready=lambda: os.path.exists(path))
-    server.path = path
-    return server
+    first = [a for a in args if a.startswith("-")]
+    return Nbdkit(path, *["-r"] * read_only, *first, *[a for a in args if not a.startswith("-")])
+
+
+class Background:
+    """A tool that runs while the test does something else."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.began = time.monotonic()
+
+    def end(self, timeout=60):
+        """(exit status, all that it said); `took` is then how long it ran since mark()."""
+        text, _ = self.process.communicate(timeout=timeout)
+        self.took = time.monotonic() - self.began
+        return self.process.returncode, text
+
+    def mark(self):
+        self.began = time.monotonic()
 
 
 def run(*command, timeout=120):

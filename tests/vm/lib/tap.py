@@ -1,5 +1,6 @@
 """Test Anything Protocol for the script tests: one line a result, the reason below a failure."""
 
+import shutil
 import sys
 import traceback
 
@@ -48,3 +49,13 @@ class Tap:
         # Other kinds (an interrupt) go on their way.
         if kind is None or issubclass(kind, Exception):
             sys.exit(1 if self.failed else 0)
+
+
+def run_tests(names, folder):
+    """Runs each function test_… of a module's names with a Tap; the folder goes at the end."""
+    with Tap() as tap:
+        try:
+            for test in [value for name, value in list(names.items()) if name.startswith("test_")]:
+                test(tap)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
