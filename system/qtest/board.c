@@ -9,8 +9,6 @@
 #define RTC_INDEX 0x70
 #define RTC_DATA  0x71
 
-enum { FW_SIGNATURE = 0, FW_ID = 1, FW_RAM_SIZE = 3, FW_CPUS = 5, FW_MAX_CPUS = 15 };
-
 /* CMOS memory, as SeaBIOS and the AT's BIOS use it. */
 enum {
     CMOS_STATUS_A = 0x0a,
@@ -41,7 +39,8 @@ void board_init(Board *board, uint64_t ram_size, uint64_t ram_below)
 {
     uint64_t kib = ram_below / 1024, extended = kib > 1024 ? kib - 1024 : 0;
 
-    *board = (Board){.ram_size = ram_size, .boot_time = g_get_real_time() / G_USEC_PER_SEC};
+    *board = (Board){.fw = {.ram_size = ram_size, .reboot_timeout = UINT32_MAX, .splash_time = -1},
+                     .boot_time = g_get_real_time() / G_USEC_PER_SEC};
     board->cmos[CMOS_STATUS_A] = 0x26; /* 32768 Hz, 1024 Hz */
     board->cmos[CMOS_STATUS_B] = 0x02; /* 24 hours, BCD */
     board->cmos[CMOS_STATUS_D] = 0x80; /* battery is good */
@@ -60,7 +59,20 @@ static void put_boot_order(Board *board, uint16_t order)
 void board_set_boot(Board *board, const BoardBoot *boot)
 {
     board->boot = *boot;
+    board->fw.boot_menu = boot->menu;
+    board->fw.splash_time = boot->splash_time;
+    board->fw.reboot_timeout = boot->reboot_timeout;
     put_boot_order(board, boot->has_once ? boot->once : boot->order);
+}
+
+void board_set_uuid(Board *board, const char *text)
+{
+    unsigned n = 0;
+
+    for (; n < sizeof board->fw.uuid && g_ascii_isxdigit(text[0]) && g_ascii_isxdigit(text[1]); n++) {
+        board->fw.uuid[n] = (uint8_t)(g_ascii_xdigit_value(text[0]) << 4 | g_ascii_xdigit_value(text[1]));
+        text += text[2] == '-' ? 3 : 2;
+    }
 }
 
 void board_reset(Board *board)
@@ -134,27 +146,12 @@ static void cmos_write(Board *board, uint8_t value)
     }
 }
 
-/* An item's bytes, least significant first; zeroes behind its end. */
 static uint8_t fw_read(Board *board)
 {
-    uint8_t item[8] = {0};
+    uint8_t byte = fw_cfg_byte(&board->fw, board->fw_item, board->fw_offset);
 
-    switch (board->fw_item) {
-    case FW_SIGNATURE:
-        memcpy(item, "QEMU", 4);
-        break;
-    case FW_ID:
-    case FW_CPUS:
-    case FW_MAX_CPUS:
-        item[0] = 1;
-        break;
-    case FW_RAM_SIZE:
-        store_le64(item, board->ram_size);
-        break;
-    default:
-        break;
-    }
-    return board->fw_offset < sizeof item ? item[board->fw_offset++] : 0;
+    board->fw_offset += board->fw_offset < UINT32_MAX;
+    return byte;
 }
 
 bool board_port_read(Board *board, uint16_t port, unsigned size, int64_t now, uint32_t *ret_value)

@@ -9,17 +9,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "hw/ide/ata-geometry.h"
+#include "system/qtest/fw-cfg.h"
 
 #define CMOS_SIZE 128
 
 /* Boot devices in the CMOS's codes, four bits each, the first lowest. `once`: until the first reset. */
 typedef struct BoardBoot {
     uint16_t order, once;
-    bool has_once, skip_floppy_check;
+    bool has_once, skip_floppy_check, menu;
+    uint32_t reboot_timeout; /* these two as FwCfgValues has them */
+    int32_t splash_time;
 } BoardBoot;
 
 typedef struct Board {
-    uint64_t ram_size;
+    FwCfgValues fw;
     uint8_t cmos[CMOS_SIZE];
     uint8_t cmos_index;
     int64_t boot_time; /* seconds since 1970 at virtual time 0 */
@@ -36,6 +39,9 @@ void board_set_disk(Board *board, unsigned number, const AtaGeometry *geometry);
 
 /* At power-on. */
 void board_set_boot(Board *board, const BoardBoot *boot);
+
+/* For firmware; a UUID's usual form, which was checked. */
+void board_set_uuid(Board *board, const char *text);
 
 /* True when the port is the board's. `now`: virtual time in nanoseconds. */
 bool board_port_read(Board *board, uint16_t port, unsigned size, int64_t now, uint32_t *ret_value);

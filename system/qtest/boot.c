@@ -31,24 +31,35 @@ static bool parse_devices(const char *letters, uint16_t *ret, GError **error)
     return true;
 }
 
-static bool check_others(Options *options, GError **error)
+/* A number of milliseconds in 16 bits; -1 is one, too. */
+static bool read_time(Options *options, const char *key, int64_t *ret, GError **error)
 {
-    static const char *const bools[] = {"menu", "strict"}, *const numbers[] = {"splash-time",
-                                                                               "reboot-timeout"};
     uint64_t number;
-    bool on;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(bools); i++) {
-        if (!options_get_bool(options, bools[i], false, &on, error)) {
-            return false;
-        }
+    if (!g_strcmp0(options_get(options, key), "-1")) {
+        *ret = -1;
+        return true;
     }
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        const char *text = options_get(options, numbers[i]);
-        if (g_strcmp0(text, "-1") && !options_get_uint(options, numbers[i], 0, 0xffff, 0, &number, error)) {
-            return false;
-        }
+    if (!options_get_uint(options, key, 0, 0xffff, 0, &number, error)) {
+        return false;
     }
+    *ret = options_has(options, key) ? (int64_t)number : *ret;
+    return true;
+}
+
+static bool read_others(Options *options, BoardBoot *boot, GError **error)
+{
+    int64_t splash = boot->splash_time, reboot = (int32_t)boot->reboot_timeout;
+    bool strict;
+
+    if (!options_get_bool(options, "menu", boot->menu, &boot->menu, error) ||
+        !options_get_bool(options, "strict", false, &strict, error) ||
+        !read_time(options, "splash-time", &splash, error) ||
+        !read_time(options, "reboot-timeout", &reboot, error)) {
+        return false;
+    }
+    boot->splash_time = (int32_t)splash;
+    boot->reboot_timeout = (uint32_t)reboot;
     options_get(options, "splash");
     return options_check_unused(options, error);
 }
@@ -67,12 +78,12 @@ static bool read_boot(CmdItem *item, BoardBoot *boot, GError **error)
         return false;
     }
     boot->has_once |= once != NULL;
-    return check_others(options, error);
+    return read_others(options, boot, error);
 }
 
 bool boot_order_read(CmdLine *line, BoardBoot *ret, GError **error)
 {
-    *ret = (BoardBoot){0};
+    *ret = (BoardBoot){.reboot_timeout = UINT32_MAX, .splash_time = -1};
     parse_devices("cad", &ret->order, NULL);
     for (guint i = 0; i < line->items->len; i++) {
         CmdItem *item = cmd_line_item(line, i);

@@ -461,6 +461,9 @@ static bool add_monitor(Build *build, CmdItem *item, GError **error)
     if (cmd_item_is(item, "name") && cmd_item_parse(item, "guest")) {
         monitor_set_name(build->machine->monitor, options_get(item->parsed, "guest"));
     } else if (cmd_item_is(item, "uuid")) {
+        if (!g_uuid_string_is_valid(item->arg)) {
+            return error_set(error, "%s: Failed to parse UUID string: wrong format", item->origin);
+        }
         monitor_set_uuid(build->machine->monitor, item->arg);
     }
     if (!qmp && !pretty && !human) {
@@ -568,6 +571,8 @@ QtestMachine *qtest_options_build(const char *const *argv, QtestSettings *ret_se
     } else {
         pc_reset(build.machine->pc); /* as at power-on: the drives were always there */
         board_set_boot(pc_board(build.machine->pc), &build.boot);
+        const char *uuid = monitor_uuid(build.machine->monitor);
+        board_set_uuid(pc_board(build.machine->pc), uuid ? uuid : "");
     }
     options_unref(build.globals);
     cmd_line_free(build.line);

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "lib"))
-from qtestpc import Machine, Place  # noqa: E402
+from qtestpc import Machine, Place, engine  # noqa: E402
 from tap import Tap  # noqa: E402
 
 STAND_IN = "#!%s\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\n"
@@ -86,6 +86,32 @@ def test_boot_order(tap, place):
                           ("menu=maybe", "menu"), ("nonsense=1", "nonsense"), ("reboot-timeout=70000", "reboot-timeout")):
         done = run(place, "-boot", boot, "-accel", "qtest")
         tap.ok(done.returncode == 1 and message in done.stderr and "-boot %s: " % boot in done.stderr, "-boot %s: %s" % (boot, message), done)
+
+
+def firmware_items(m):
+    """What firmware reads from ports 510h and 511h: some numbers, and the files that -boot makes."""
+    def read(item, size):
+        m.outw(0x510, item)
+        return bytes(m.inb(0x511) for _ in range(size))
+    found = {"item %d" % item: read(item, size) for item, size in ((0, 4), (2, 16), (3, 8), (4, 2), (5, 2), (14, 2), (15, 2))}
+    directory = read(25, 4 + 64 * int.from_bytes(read(25, 4), "big"))
+    for at in range(4, len(directory), 64):
+        name = directory[at + 8:at + 64].split(b"\0")[0].decode()
+        if name in ("etc/boot-fail-wait", "etc/boot-menu-wait"):
+            found[name] = read(int.from_bytes(directory[at + 4:at + 6], "big"), int.from_bytes(directory[at:at + 4], "big"))
+    return found
+
+
+def test_firmware(tap, place):
+    for args in ([], ["-uuid", "4600cb32-38ec-4b2f-8acb-81c6ea54f2d8"], ["-boot", "menu=on,splash-time=12"], ["-boot", "reboot-timeout=15", "-m", "1G"],
+                 ["-boot", "reboot-timeout=-1", "-boot", "splash-time=65535"]):
+        results = []
+        for program in (engine(), None):
+            with Machine(place, "-nodefaults", *args, program=program) as m:
+                results.append(firmware_items(m))
+        tap.equal(results[1], results[0], "firmware's items: %s" % (" ".join(args) or "by default"))
+    done = run(place, "-uuid", "foo", "-accel", "qtest")
+    tap.ok(done.returncode == 1 and "Failed to parse UUID" in done.stderr, "-uuid foo is refused", done)
 
 
 def ask(sock, *lines):
@@ -217,7 +243,7 @@ def test_first_questions(tap, place):
             tap.ok(expected in answer or expected in answer.get("error", {}).get("desc", ""), "x-blockdev-set-iothread to %s: %s" % (thread, expected), answer)
 
 
-TESTS = (test_first_questions, test_choice, test_boot_order, test_connections, test_disconnects, test_log)
+TESTS = (test_first_questions, test_firmware, test_choice, test_boot_order, test_connections, test_disconnects, test_log)
 
 with Tap() as tap, Place() as place:
     for test in TESTS:
