@@ -27,6 +27,7 @@ static const BlockDriver *const drivers[] = {
     &block_driver_mem,
     &block_driver_nbd,
     &block_driver_nfs,
+    &block_driver_null_aio,
     &block_driver_null_co,
     &block_driver_raw,
     &block_driver_rbd,

@@ -24,6 +24,7 @@ extern const BlockDriver block_driver_luks;
 extern const BlockDriver block_driver_mem;
 extern const BlockDriver block_driver_nbd;
 extern const BlockDriver block_driver_nfs;
+extern const BlockDriver block_driver_null_aio;
 extern const BlockDriver block_driver_null_co;
 extern const BlockDriver block_driver_raw;
 extern const BlockDriver block_driver_rbd;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * `driver=null-co`, as QEMU's: reads and writes go nowhere. Options: `size` (default 1G), `latency-ns` (each
- * request takes this long), `read-zeroes` (default on; off leaves the reader's memory as it was).
+ * `driver=null-co` and `null-aio`, as QEMU's, and here the same: reads and writes go nowhere. Options: `size`
+ * (default 1G), `latency-ns` (each request takes this long), `read-zeroes` (default on; off leaves the
+ * reader's memory as it was).
  */
 #include "block/block-int.h"
 #include "util/error.h"
@@ -23,7 +24,8 @@ static bool null_open(BlockNode *node, Options *options, GError **error)
         !options_get_bool(options, "read-zeroes", true, &s->read_zeroes, error)) {
         return false;
     }
-    block_node_set_filename(node, "null-co://");
+    g_autofree char *filename = g_strconcat(node->driver->name, "://", NULL);
+    block_node_set_filename(node, filename);
     return true;
 }
 
@@ -79,18 +81,15 @@ static int null_status(BlockNode *node, uint64_t offset, uint64_t bytes, uint64_
     return 0;
 }
 
-static const char *const null_protocols[] = {"null-co", NULL};
+#define NULL_DRIVER(driver, names)                                                                           \
+    {                                                                                                        \
+        .name = driver, .parallel = true, .state_size = sizeof(NullState), .protocols = names,               \
+        .open = null_open, .preadv = null_preadv, .pwritev = null_pwritev, .flush = null_flush,              \
+        .write_zeroes = null_write_zeroes, .read_now = null_read_now, .status = null_status,                 \
+    }
 
-const BlockDriver block_driver_null_co = {
-    .name = "null-co",
-    .parallel = true,
-    .state_size = sizeof(NullState),
-    .protocols = null_protocols,
-    .open = null_open,
-    .preadv = null_preadv,
-    .pwritev = null_pwritev,
-    .flush = null_flush,
-    .write_zeroes = null_write_zeroes,
-    .read_now = null_read_now,
-    .status = null_status,
-};
+static const char *const null_co_protocols[] = {"null-co", NULL};
+static const char *const null_aio_protocols[] = {"null-aio", NULL};
+
+const BlockDriver block_driver_null_co = NULL_DRIVER("null-co", null_co_protocols);
+const BlockDriver block_driver_null_aio = NULL_DRIVER("null-aio", null_aio_protocols);

@@ -45,6 +45,17 @@ const char *const *drive_model_props(DriveModel model)
     return models[model].props;
 }
 
+/* Any 32-bit integer: a negative one is no place in the order. */
+static bool check_bootindex(const char *text, GError **error)
+{
+    uint64_t number;
+
+    if (!text || (options_parse_uint(text + (text[0] == '-'), &number) == 0 && number <= INT32_MAX)) {
+        return true;
+    }
+    return error_set(error, "Parameter 'bootindex' expects integer");
+}
+
 /* Those without an effect, here or in QEMU, are checked and left at that. */
 static bool check_idle_props(Options *options, GError **error)
 {
@@ -66,7 +77,7 @@ static bool check_idle_props(Options *options, GError **error)
         }
     }
     return options_get_bool(options, "win2k-install-hack", false, &on, error) &&
-           options_get_uint(options, "bootindex", 0, INT32_MAX, 0, &number, error);
+           check_bootindex(options_get(options, "bootindex"), error);
 }
 
 static bool check_names(Options *options, DriveModel model, GError **error)

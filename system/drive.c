@@ -5,11 +5,10 @@
  * whoever can stop the machine has done so and says so: then until it runs again.
  */
 #include "system/drive.h"
-#include "block/packet.h"
 #include "hw/block/hard-disk.h"
 #include "hw/block/mmc.h"
-#include "hw/ide/ata-disk.h"
 #include "hw/ide/atapi.h"
+#include "system/drive-config.h"
 #include "util/error.h"
 #include "util/log.h"
 
@@ -85,20 +84,7 @@ void drive_set_stopped(Drive *drive, bool stopped)
     }
 }
 
-OnError drive_on_error(DriveOnError policy, OnError automatic)
-{
-    static const OnError map[] = {
-        [DRIVE_ON_ERROR_REPORT] = ON_ERROR_REPORT,
-        [DRIVE_ON_ERROR_IGNORE] = ON_ERROR_IGNORE,
-        [DRIVE_ON_ERROR_ENOSPC] = ON_ERROR_ENOSPC,
-        [DRIVE_ON_ERROR_STOP] = ON_ERROR_STOP,
-    };
-
-    return policy == DRIVE_ON_ERROR_AUTO ? automatic : map[policy];
-}
-
-static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *identity, BlockNode *node,
-                    GError **error)
+static bool make_cd(Drive *drive, const DriveProps *props, BlockNode *node, GError **error)
 {
     MmcDriveConfig config = {.id = props->id,
                              .revision = props->ver,
@@ -106,34 +92,17 @@ static bool make_cd(Drive *drive, const DriveProps *props, const IdeIdentity *id
                              .read_ahead = true,
                              .passthrough = props->passthrough,
                              .rerror = drive_on_error(props->rerror, ON_ERROR_REPORT)};
+    IdeIdentity identity = drive_identity(props);
 
-    if (node && props->passthrough == MMC_PASSTHROUGH_BURN) {
-        if (!block_packet_check_write(node, error)) {
-            g_prefix_error(error, "passthrough=burn: ");
-            return false;
-        }
-        if (block_packet_max(node) == 0) {
-            log_warn("passthrough=burn has no effect: '%s' is no CD/DVD drive of the host", block_name(node));
-        }
+    if (!drive_check_passthrough(props, node, error)) {
+        return false;
     }
     drive->mmc = mmc_drive_new(&config);
-    drive->device = atapi_new(drive->mmc, identity);
+    drive->device = atapi_new(drive->mmc, &identity);
     return !node || mmc_drive_insert(drive->mmc, node, false, error);
 }
 
-static AtaTranslation translation_for(DriveTranslation translation)
-{
-    static const AtaTranslation map[] = {
-        [DRIVE_TRANSLATION_AUTO] = ATA_TRANSLATION_AUTO,   [DRIVE_TRANSLATION_NONE] = ATA_TRANSLATION_NONE,
-        [DRIVE_TRANSLATION_LBA] = ATA_TRANSLATION_LBA,     [DRIVE_TRANSLATION_LARGE] = ATA_TRANSLATION_LARGE,
-        [DRIVE_TRANSLATION_RECHS] = ATA_TRANSLATION_RECHS,
-    };
-
-    return map[translation];
-}
-
-static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *identity, BlockNode *node,
-                    GError **error)
+static bool make_hd(Drive *drive, const DriveProps *props, BlockNode *node, GError **error)
 {
     HardDiskConfig config = {
         .id = props->id,
@@ -143,16 +112,7 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
         .released = drive->stopped,
         .write_back = props->write_back,
     };
-    AtaDiskConfig ata = {
-        .identity = *identity,
-        .cyls = props->cyls,
-        .heads = props->heads,
-        .secs = props->secs,
-        .translation = translation_for(props->translation),
-        .logical_block_size = props->logical_block_size,
-        .physical_block_size = props->physical_block_size,
-        .rotation_rate = props->rotation_rate,
-    };
+    AtaDiskConfig ata = drive_ata_config(props);
 
     if (!node) {
         return error_set(error, "No drive specified");
@@ -167,14 +127,12 @@ static bool make_hd(Drive *drive, const DriveProps *props, const IdeIdentity *id
 
 Drive *drive_new(const DriveProps *props, BlockNode *node, bool released, GError **error)
 {
-    IdeIdentity identity = {
-        .serial = props->serial, .model = props->product, .firmware = props->ver, .wwn = props->wwn};
     Drive *drive = g_new0(Drive, 1);
 
     drive->id = g_strdup(props->id);
     drive->model = props->model;
     drive->stopped = released;
-    if (!(props->model == DRIVE_HD ? make_hd : make_cd)(drive, props, &identity, node, error)) {
+    if (!(props->model == DRIVE_HD ? make_hd : make_cd)(drive, props, node, error)) {
         drive_free(drive);
         return NULL;
     }

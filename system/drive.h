@@ -23,9 +23,6 @@ void drive_free(Drive *drive);
  * outlives the drive. */
 void drive_set_backend(Drive *drive, Backend *backend);
 
-/* What a policy comes to, `auto` being `automatic`. */
-OnError drive_on_error(DriveOnError policy, OnError automatic);
-
 /* The machine stands still: what failed and is kept is not tried again, until it runs: then at once. */
 void drive_set_stopped(Drive *drive, bool stopped);
 

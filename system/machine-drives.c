@@ -5,6 +5,7 @@
 #include <string.h>
 #include "block/block.h"
 #include "monitor/backend.h"
+#include "system/drive-config.h"
 #include "system/drive-props.h"
 #include "system/machine-int.h"
 #include "util/error.h"

@@ -142,8 +142,49 @@ static bool set_switches(Options *node, Options *drive, bool cd, GError **error)
     for (const char *const *key = same; *key; key++) {
         copy_key(node, *key, drive, *key);
     }
+    /* Zeroes may be unmapped then, as on QEMU. */
+    if (!options_has(drive, "discard") && !g_strcmp0(options_get(drive, "detect-zeroes"), "unmap")) {
+        options_set(node, "discard", "unmap");
+    }
     options_set(node, "read-only", read_only || cd ? "on" : "off");
     return true;
+}
+
+/* Where only a file's name is said, the driver is `file`, at every depth. */
+static void set_file_drivers(Options *node)
+{
+    g_auto(GStrv) keys = options_keys(node);
+
+    for (char **key = keys; *key; key++) {
+        if (g_str_has_suffix(*key, ".filename")) {
+            g_autofree char *above = g_strndup(*key, strlen(*key) - strlen("filename"));
+            g_autofree char *driver = g_strconcat(above, "driver", NULL);
+            if (!options_has(node, driver)) {
+                options_set(node, driver, "file");
+            }
+        }
+    }
+}
+
+/* What is not the drive's is the driver's. */
+static void pass_rest(Options *node, Options *drive)
+{
+    for (const char *key; (key = options_first_unused(drive));) {
+        g_autofree char *name = g_strdup(key);
+        options_set(node, name, options_get(drive, name));
+    }
+}
+
+static bool names_a_file(const Options *drive)
+{
+    g_auto(GStrv) keys = options_keys(drive);
+
+    for (char **key = keys; *key; key++) {
+        if (g_str_has_prefix(*key, "file.")) {
+            return true;
+        }
+    }
+    return options_has(drive, "driver");
 }
 
 Options *drive_node_options(Options *drive, bool cd, GError **error)
@@ -152,12 +193,14 @@ Options *drive_node_options(Options *drive, bool cd, GError **error)
     g_autoptr(Options) node = options_new();
     bool writeback;
 
-    if ((!file || !file[0]) && !options_has(drive, "file.driver") && !options_has(drive, "driver")) {
+    if ((!file || !file[0]) && !names_a_file(drive)) {
         return NULL;
     }
     if (!drive_node_writeback(drive, &writeback, error) || !set_file(node, drive, error) ||
         !set_format(node, drive, error) || !set_switches(node, drive, cd, error)) {
         return NULL;
     }
+    pass_rest(node, drive);
+    set_file_drivers(node);
     return g_steal_pointer(&node);
 }

@@ -2,14 +2,16 @@
 #include "system/qtest/drives.h"
 #include <string.h>
 #include "block/block.h"
-#include "hw/ide/ata-disk.h"
 #include "hw/ide/atapi.h"
 #include "monitor/objects.h"
+#include "system/drive-config.h"
 #include "system/qtest/drive-node.h"
 #include "util/error.h"
 #include "util/log.h"
 
-#define FIRST_BUILT_IN 4 /* QEMU's number of the first drive's QOM path on a bare `pc` */
+/* QEMU's numbers of the first drive's QOM path on bare machines. */
+#define FIRST_ON_PC  4
+#define FIRST_ON_Q35 13
 
 static const char *const on_error_names[] = {"report", "ignore", "stop", "enospc", "auto", NULL};
 
@@ -58,6 +60,35 @@ static bool open_node(Backend *backend, Options *options, bool cd, GError **erro
     return ok;
 }
 
+/* Names that -drive had before. */
+static void rename_old(Options *options)
+{
+    static const char *const names[][2] = {
+        {"iops", "iops-total"},
+        {"iops_rd", "iops-read"},
+        {"iops_wr", "iops-write"},
+        {"bps", "bps-total"},
+        {"bps_rd", "bps-read"},
+        {"bps_wr", "bps-write"},
+        {"iops_max", "iops-total-max"},
+        {"iops_rd_max", "iops-read-max"},
+        {"iops_wr_max", "iops-write-max"},
+        {"bps_max", "bps-total-max"},
+        {"bps_rd_max", "bps-read-max"},
+        {"bps_wr_max", "bps-write-max"},
+        {"iops_size", "iops-size"},
+        {"group", "group"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *value = options_get(options, names[i][0]);
+        if (value) {
+            g_autofree char *key = g_strconcat("throttling.", names[i][1], NULL);
+            options_set(options, key, value);
+        }
+    }
+}
+
 /* The backend of a -drive. */
 static Backend *add_backend(QtestMachine *machine, QtestDriveSpec *spec, const char *name, GError **error)
 {
@@ -67,14 +98,16 @@ static Backend *add_backend(QtestMachine *machine, QtestDriveSpec *spec, const c
     if (!backend) {
         return NULL;
     }
-    g_autoptr(Options) node = drive_node_options(spec->options, spec->cd, &failure);
-    if (!failure && drive_node_writeback(spec->options, &backend->writeback, &failure) &&
+    rename_old(spec->options);
+    if (drive_node_writeback(spec->options, &backend->writeback, &failure) &&
         read_on_error(spec->options, "rerror", true, &backend->rerror, &failure) &&
         read_on_error(spec->options, "werror", false, &backend->werror, &failure) &&
-        read_limits(backend, spec->options, &failure) &&
-        (!node || open_node(backend, node, spec->cd, &failure)) &&
-        options_check_unused(spec->options, &failure)) {
-        return backend;
+        read_limits(backend, spec->options, &failure)) {
+        g_autoptr(Options) node = drive_node_options(spec->options, spec->cd, &failure);
+        if (!failure && (!node || open_node(backend, node, spec->cd, &failure)) &&
+            options_check_unused(spec->options, &failure)) {
+            return backend;
+        }
     }
     g_propagate_error(error, failure);
     backend_remove(backend);
@@ -125,112 +158,14 @@ static bool find_place(QtestMachine *machine, Options *options, QtestDrive *driv
                                                             : "No 'IDE' bus found for device");
 }
 
-/* Properties that are checked for their form and have no effect here. */
-static bool check_idle_props(Options *options, GError **error)
+static bool make_disk(QtestDrive *drive, const DriveProps *props, GError **error)
 {
-    static const char *const sizes[] = {"discard_granularity", "min_io_size", "opt_io_size"};
-    static const char *const switches[] = {"account-failed", "account-invalid", "backend_defaults"};
-    static const char *const bools[] = {"share-rw", "win2k-install-hack"};
-    static const char *const numbers[] = {"bootindex", "lcyls", "lheads", "lsecs"};
-    static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
-    uint64_t size;
-    int choice;
-    bool on;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        if (!options_get_size(options, sizes[i], 0, &size, error)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(switches); i++) {
-        if (!options_get_enum(options, switches[i], on_off_auto, 0, &choice, error)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(bools); i++) {
-        if (!options_get_bool(options, bools[i], false, &on, error)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        if (!options_get_uint(options, numbers[i], 0, INT32_MAX, 0, &size, error)) {
-            return false;
-        }
-    }
-    options_get(options, "stats-intervals");
-    return true;
-}
-
-static bool read_u32(Options *options, const char *key, uint32_t max, uint32_t *ret, GError **error)
-{
-    uint64_t value;
-
-    if (!options_get_uint(options, key, 0, max, *ret, &value, error)) {
-        return false;
-    }
-    *ret = (uint32_t)value;
-    return true;
-}
-
-static bool read_block_size(Options *options, const char *key, uint32_t *ret, GError **error)
-{
-    uint64_t size;
-
-    if (!options_get_size(options, key, *ret, &size, error)) {
-        return false;
-    }
-    if (size > 2 * 1024 * 1024) {
-        return error_set(error, "Parameter '%s' expects a value of at most 2 MiB", key);
-    }
-    *ret = (uint32_t)size;
-    return true;
-}
-
-static bool read_identity(Options *options, IdeIdentity *identity, GError **error)
-{
-    identity->serial = options_get(options, "serial");
-    identity->model = options_get(options, "model");
-    identity->firmware = options_get(options, "ver");
-    return options_get_uint(options, "wwn", 0, UINT64_MAX, 0, &identity->wwn, error);
-}
-
-static bool read_ata_config(Options *options, AtaDiskConfig *config, GError **error)
-{
-    static const char *const translations[] = {"auto", "none", "lba", "large", "rechs", NULL};
-    uint32_t rate = 0;
-    int translation;
-
-    if (!read_u32(options, "cyls", 65535, &config->cyls, error) ||
-        !read_u32(options, "heads", 16, &config->heads, error) ||
-        !read_u32(options, "secs", 255, &config->secs, error) ||
-        !options_get_enum(options, "bios-chs-trans", translations, 0, &translation, error) ||
-        !read_block_size(options, "logical_block_size", &config->logical_block_size, error) ||
-        !read_block_size(options, "physical_block_size", &config->physical_block_size, error) ||
-        !read_u32(options, "rotation_rate", 65534, &rate, error)) {
-        return false;
-    }
-    config->translation = (AtaTranslation)translation;
-    config->rotation_rate = (uint16_t)rate;
-    return true;
-}
-
-static bool make_disk(QtestDrive *drive, Options *options, GError **error)
-{
-    static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
     Backend *backend = drive->backend;
-    AtaDiskConfig ata = {0};
-    int write_cache;
+    AtaDiskConfig ata = drive_ata_config(props);
 
     if (!backend->top) {
         return error_set(error, "Device needs media, but drive is empty");
     }
-    if (!read_identity(options, &ata.identity, error) || !read_ata_config(options, &ata, error) ||
-        !read_on_error(options, "rerror", true, &backend->rerror, error) ||
-        !read_on_error(options, "werror", false, &backend->werror, error) ||
-        !options_get_enum(options, "write-cache", on_off_auto, 2, &write_cache, error)) {
-        return false;
-    }
-    backend->writeback = write_cache == 2 ? backend->writeback : write_cache == 0;
     HardDiskConfig config = {.id = backend_title(backend),
                              .node = backend->top,
                              .rerror = backend->rerror,
@@ -242,31 +177,24 @@ static bool make_disk(QtestDrive *drive, Options *options, GError **error)
     return drive->device != NULL;
 }
 
-static bool make_cd(QtestDrive *drive, Options *options, const char *serial, GError **error)
+static bool make_cd(QtestDrive *drive, const DriveProps *props, const char *serial, GError **error)
 {
     Backend *backend = drive->backend;
-    IdeIdentity identity = {0};
-    uint32_t size = 0;
-    int choice;
-    static const char *const on_off_auto[] = {"on", "off", "auto", NULL};
+    MmcDriveConfig config = {.id = backend_title(backend),
+                             .revision = props->ver,
+                             .serial = props->serial ? props->serial : serial,
+                             .passthrough = props->passthrough,
+                             .rerror = backend->rerror,
+                             .no_power_on = true};
 
-    if (!read_identity(options, &identity, error) ||
-        !read_on_error(options, "rerror", true, &backend->rerror, error) ||
-        !read_on_error(options, "werror", false, &backend->werror, error) ||
-        !options_get_enum(options, "write-cache", on_off_auto, 2, &choice, error) ||
-        !read_block_size(options, "logical_block_size", &size, error) ||
-        !read_block_size(options, "physical_block_size", &size, error)) {
+    if (!drive_check_passthrough(props, backend->node, error)) {
         return false;
     }
-    MmcDriveConfig config = {.id = backend_title(backend),
-                             .revision = identity.firmware,
-                             .rerror = backend->rerror,
-                             .serial = identity.serial ? identity.serial : serial};
-    config.no_power_on = true;
     drive->mmc = mmc_drive_new(&config);
     if (backend->top && !mmc_drive_insert(drive->mmc, backend->top, false, error)) {
         return false;
     }
+    IdeIdentity identity = drive_identity(props);
     drive->device = atapi_new(drive->mmc, &identity);
     return true;
 }
@@ -286,17 +214,32 @@ static void tell_firmware(QtestMachine *machine, const QtestDrive *drive)
     }
 }
 
+/* What the device's properties say overrides what -drive said. */
+static void take_policies(Backend *backend, const DriveProps *props, const char *write_cache)
+{
+    backend->rerror = drive_on_error(props->rerror, backend->rerror);
+    backend->werror = drive_on_error(props->werror, backend->werror);
+    if (props->model == DRIVE_HD && write_cache && strcmp(write_cache, "auto") != 0) {
+        backend->writeback = props->write_back;
+    }
+}
+
 /* The device of a backend at its place: all but the backend is undone on failure. */
-static bool make_device(QtestMachine *machine, QtestDrive *drive, bool cd, Options *options, GError **error)
+static bool make_device(QtestMachine *machine, QtestDrive *drive, Options *options, GError **error)
 {
     g_autofree char *serial = default_serial(drive);
+    DriveProps props;
 
-    if (!cd && !options_has(options, "serial")) {
-        options_set(options, "serial", serial);
+    bool ok = drive_props_parse(options, &props, error);
+    if (ok) {
+        take_policies(drive->backend, &props, options_get(options, "write-cache"));
+        if (props.model == DRIVE_HD && !props.serial) {
+            props.serial = serial;
+        }
+        ok =
+            props.model == DRIVE_CD ? make_cd(drive, &props, serial, error) : make_disk(drive, &props, error);
     }
-    if (check_idle_props(options, error) &&
-        (cd ? make_cd(drive, options, serial, error) : make_disk(drive, options, error)) &&
-        options_check_unused(options, error)) {
+    if (ok) {
         qtest_machine_add_drive(machine, drive);
         tell_firmware(machine, drive);
         return true;
@@ -328,7 +271,8 @@ bool drive_add(QtestMachine *machine, QtestDriveSpec *spec, Options *globals, GE
                             : units > 1  ? g_strdup_printf("ide%u-%s%u", spec->bus, driver + 4, spec->unit)
                                          : g_strdup_printf("ide%u-%s0", spec->bus, driver + 4);
     g_autofree char *path =
-        g_strdup_printf("/machine/unattached/device[%u]", FIRST_BUILT_IN + machine->built_in);
+        g_strdup_printf("/machine/unattached/device[%u]",
+                        (pc_model(machine->pc) == PC_Q35 ? FIRST_ON_Q35 : FIRST_ON_PC) + machine->built_in);
 
     Backend *backend = add_backend(machine, spec, name, error);
     if (!backend || !spec->ide) {
@@ -343,7 +287,8 @@ bool drive_add(QtestMachine *machine, QtestDriveSpec *spec, Options *globals, GE
     drive->unit = spec->unit;
     backend_attach(backend, driver, NULL, path);
     machine->built_in++;
-    return make_device(machine, drive, spec->cd, props, error);
+    options_set(props, "driver", driver);
+    return make_device(machine, drive, props, error);
 }
 
 bool drive_add_later(QtestMachine *machine, Options *options, GError **error)
@@ -427,7 +372,7 @@ bool drive_add_device(QtestMachine *machine, Options *options, Options *globals,
     machine->anonymous += !id;
     Backend *backend = place.backend;
     backend_attach(backend, driver, id, path);
-    if (make_device(machine, g_memdup2(&place, sizeof place), cd, options, error)) {
+    if (make_device(machine, g_memdup2(&place, sizeof place), options, error)) {
         return true;
     }
     if (is_new) {

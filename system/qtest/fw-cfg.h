@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The firmware's configuration items behind ports 510h and 511h (QEMU's docs/specs/fw_cfg): numbers and files that the
- * machine was made with. No DMA. Loop thread.
+ * The firmware's configuration items behind ports 510h and 511h (QEMU's docs/specs/fw_cfg): numbers and files
+ * that the machine was made with. No DMA. Loop thread.
  */
 #ifndef SPINDLE_SYSTEM_QTEST_FW_CFG_H
 #define SPINDLE_SYSTEM_QTEST_FW_CFG_H

@@ -7,6 +7,7 @@
 #include "system/qemu-options.h"
 #include "system/qtest/boot.h"
 #include "system/qtest/choose.h"
+#include "system/qtest/controllers.h"
 #include "system/qtest/drives.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -92,11 +93,11 @@ static bool read_memory(Build *build, CmdItem *item, GError **error)
     /* A number without a suffix is in MiB. */
     g_autofree char *size =
         g_ascii_isdigit(text[strlen(text) - 1]) ? g_strconcat(text, "M", NULL) : g_strdup(text);
-    if (options_parse_size(size, &build->memory) < 0 || build->memory == 0 ||
-        build->memory > UINT64_C(1) << 46) {
+    if (options_parse_size(size, &build->memory) < 0 || build->memory > UINT64_C(1) << 46) {
         error_set(error, "Parameter 'size' expects a size");
         return with_origin(item, error);
     }
+    build->memory = build->memory ? build->memory : MEMORY_DEFAULT;
     build->memory = (build->memory + 0x1fff) & ~UINT64_C(0x1fff);
     return true;
 }
@@ -319,45 +320,8 @@ static bool add_drive(Build *build, CmdItem *item, GError **error)
     return drive_add(build->machine, &spec, build->globals, error) || with_origin(item, error);
 }
 
-/* A controller of one's own, at the first free slot. */
-static bool add_controller(Build *build, Options *options, const char *driver, GError **error)
-{
-    bool is_ahci = !strcmp(driver, "ahci") || !strcmp(driver, "ich9-ahci");
-    const char *id = options_get(options, "id"), *addr = options_get(options, "addr");
-    uint64_t slot = 0;
-
-    options_get(options, "bus");
-    if (addr && (options_parse_uint(addr, &slot) < 0 || slot > 31)) {
-        return error_set(error, "Property '%s.addr' doesn't take value '%s'", driver, addr);
-    }
-    if (id && qtest_machine_find_controller(build->machine, id)) {
-        return error_set(error, "Duplicate ID '%s' for device", id);
-    }
-    if (!options_check_unused(options, error)) {
-        return false;
-    }
-    for (slot = slot ? slot : 2;
-         !addr && slot < 31 && pci_bus_find(pc_pci_bus(build->machine->pc), (unsigned)slot, 0); slot++) {
-    }
-    PciIde *ide =
-        is_ahci ? NULL : pci_ide_new(strcmp(driver, "piix4-ide") ? PCI_IDE_PIIX3 : PCI_IDE_PIIX4, false);
-    AhciController *ahci = is_ahci ? ahci_new(AHCI_PORTS_MAX) : NULL;
-    PciDevice *pci = is_ahci ? ahci_pci(ahci) : pci_ide_pci(ide);
-    if (build->model == PC_NONE || !pci_bus_add(pc_pci_bus(build->machine->pc), (unsigned)slot, 0, pci)) {
-        pci_ide_free(ide);
-        ahci_free(ahci);
-        return error_set(error,
-                         build->model == PC_NONE ? "No 'PCI' bus found for device '%s'"
-                                                 : "PCI: slot is not available for %s",
-                         driver);
-    }
-    qtest_machine_add_controller(build->machine, id ? id : "", ide, ahci);
-    return true;
-}
-
 static bool add_device(Build *build, CmdItem *item, bool drives, GError **error)
 {
-    static const char *const controllers[] = {"ahci", "ich9-ahci", "piix3-ide", "piix4-ide", NULL};
     Options *options = parse_item(item, "driver", error);
     const char *driver = options ? options_get(options, "driver") : NULL;
     bool ok = true;
@@ -366,13 +330,13 @@ static bool add_device(Build *build, CmdItem *item, bool drives, GError **error)
         return options ? error_set(error, "%s: Parameter 'driver' is missing", item->origin) : false;
     }
     bool is_drive = !strcmp(driver, "ide-hd") || !strcmp(driver, "ide-cd");
-    bool is_controller = g_strv_contains(controllers, driver);
+    bool is_controller = controller_is(driver);
     if (!is_drive && !is_controller) {
         ok = error_set(error, "'%s' is not a device of Spindle's machine for -accel qtest", driver);
     } else if (is_drive && drives) {
         ok = drive_add_device(build->machine, options, build->globals, error);
     } else if (is_controller && !drives) {
-        ok = add_controller(build, options, driver, error);
+        ok = controller_add(build->machine, build->model, options, error);
     }
     return ok || with_origin(item, error);
 }
@@ -462,7 +426,7 @@ static bool add_monitor(Build *build, CmdItem *item, GError **error)
         monitor_set_name(build->machine->monitor, options_get(item->parsed, "guest"));
     } else if (cmd_item_is(item, "uuid")) {
         if (!g_uuid_string_is_valid(item->arg)) {
-            return error_set(error, "%s: Failed to parse UUID string: wrong format", item->origin);
+            return error_set(error, "%s: failed to parse UUID string: wrong format", item->origin);
         }
         monitor_set_uuid(build->machine->monitor, item->arg);
     }

@@ -111,7 +111,7 @@ def test_firmware(tap, place):
                 results.append(firmware_items(m))
         tap.equal(results[1], results[0], "firmware's items: %s" % (" ".join(args) or "by default"))
     done = run(place, "-uuid", "foo", "-accel", "qtest")
-    tap.ok(done.returncode == 1 and "Failed to parse UUID" in done.stderr, "-uuid foo is refused", done)
+    tap.ok(done.returncode == 1 and "failed to parse UUID" in done.stderr, "-uuid foo is refused", done)
 
 
 def ask(sock, *lines):
