@@ -85,6 +85,16 @@ static void visit_sense(StateIo *io, MmcSense *sense)
     state_u32(io, &sense->info);
 }
 
+/* The sense of a drive of the host, as it gave it. */
+static void visit_raw_sense(StateIo *io, MmcSense *sense)
+{
+    state_bool(io, &sense->raw);
+    state_bytes(io, sense->bytes, sizeof sense->bytes);
+    if (sense->raw && (sense->bytes[7] > MMC_SENSE_SIZE - 8 || (sense->bytes[2] & 0x0f) != sense->key)) {
+        state_fail(io, "its sense data does not fit its sense key, or is longer than there are bytes");
+    }
+}
+
 /* What tray.h says of each state must hold. */
 static void check_tray(StateIo *io, const Tray *tray)
 {
@@ -147,6 +157,9 @@ static void drive_visit(void *object, void *data, StateIo *io)
     STATE_NUMBER(io, image->power, 1, 3);
     state_bool(io, &image->power_changed);
     visit_write(io, &image->write);
+    if (state_version(io) >= 2) {
+        visit_raw_sense(io, &image->sense);
+    }
 }
 
 static bool same_medium(const MediumImage *a, const MediumImage *b)
@@ -163,6 +176,7 @@ static void drive_commit(void *object, void *data)
     const MediumImage here = medium_of(drive);
 
     drive->tray = image->tray;
+    drive->tray.spinning = drive->node && block_tray(drive->node) == BLOCK_TRAY_LOADING; /* as here */
     drive->tray_apart = image->tray_apart;
     drive->sense = image->sense;
     drive->mode = image->mode;
@@ -191,7 +205,7 @@ static void drive_clear(void *data)
 
 const StateOps mmc_drive_state = {
     .name = "mmc-drive",
-    .version = 1,
+    .version = 2,
     .size = sizeof(DriveImage),
     .capture = drive_capture,
     .visit = drive_visit,

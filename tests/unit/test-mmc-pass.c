@@ -5,6 +5,8 @@
  */
 #include "hw/block/mmc-pass.h"
 #include "tests/unit/pass-rig.h"
+#include "hw/block/mmc.h"
+#include "util/state.h"
 #include "util/bytes.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -256,6 +258,50 @@ static void test_sense(void)
     }
 }
 
+static GBytes *save(MmcDrive *mmc)
+{
+    StateIo *io = state_writer_new();
+    state_save(io, &mmc_drive_state, mmc);
+    GBytes *bytes = state_writer_finish(io, NULL);
+    g_assert_nonnull(bytes);
+    return bytes;
+}
+
+static bool load(MmcDrive *mmc, GBytes *bytes)
+{
+    gsize size;
+    const void *data = g_bytes_get_data(bytes, &size);
+    StateIo *io = state_reader_new(data, size, NULL);
+    g_assert_nonnull(io);
+    void *image = state_load(io, &mmc_drive_state, mmc);
+    if (state_reader_finish(io, NULL)) {
+        state_commit(&mmc_drive_state, mmc, image);
+        return true;
+    }
+    state_discard(&mmc_drive_state, image);
+    return false;
+}
+
+/* What the drive said stays to be told, byte for byte, in a machine that is saved in between. */
+static void test_sense_is_saved(void)
+{
+    static const uint8_t medium[18] = {0xf0, 0, 3, 0, 1, 2, 3, 10, 9, 8, 7, 6, 0x11, 0x05, 1, 0xc0, 2, 3};
+    Rig rig;
+    if (!rig_new(&rig, MMC_PASSTHROUGH_SAFE, "")) {
+        return;
+    }
+    drive_says(medium, sizeof medium);
+    assert_sense(&rig.guest, 0x031105, 0x23, 0, 0, 0, 0, 0, 0, 0, 64, 0);
+    drive_reset();
+    g_autoptr(GBytes) state = save(rig.guest.drive);
+    assert_told(&rig.guest, medium);
+    g_assert_true(load(rig.guest.drive, state));
+    g_autoptr(GBytes) again = save(rig.guest.drive);
+    g_assert_true(g_bytes_equal(state, again));
+    assert_told(&rig.guest, medium);
+    rig_free(&rig);
+}
+
 /* Where the drive refuses, Spindle's own answer; where it fails, its failure. */
 static void test_first(void)
 {
@@ -414,6 +460,7 @@ int main(int argc, char **argv)
     g_test_add_func("/mmc-pass/opcodes", test_opcodes);
     g_test_add_func("/mmc-pass/denied", test_denied);
     g_test_add_func("/mmc-pass/sense", test_sense);
+    g_test_add_func("/mmc-pass/sense-is-saved", test_sense_is_saved);
     g_test_add_func("/mmc-pass/first", test_first);
     g_test_add_func("/mmc-pass/failures", test_failures);
     g_test_add_func("/mmc-pass/random", test_random);
