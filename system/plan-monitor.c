@@ -9,6 +9,8 @@
 
 #define LABEL "compat_monitor" /* what QEMU names the chardevs of -monitor, -qmp and -qmp-pretty */
 
+#define CONSOLE "spindle-console"
+
 /* Keys of `-chardev socket` that say where it is connected. */
 static const char *const address_keys[] = {"path", "host", "port", "fd", "ipv4", "ipv6", "nodelay", NULL};
 /* Others that can be left to QEMU's new one. */
@@ -228,13 +230,86 @@ static void name_monitors(PlanDraft *draft)
     }
 }
 
+static bool has_any(PlanDraft *draft, const char *const *names)
+{
+    for (guint i = 0; i < draft->line->items->len; i++) {
+        CmdItem *item = cmd_line_item(draft->line, i);
+        const char *driver =
+            cmd_item_is(item, "device") && item->parsed ? options_get(item->parsed, "driver") : NULL;
+        const char *type =
+            cmd_item_is(item, "object") && item->parsed ? options_get(item->parsed, "qom-type") : NULL;
+        if (g_strv_contains(names, item->name) || (type && g_str_has_prefix(type, "monitor-")) ||
+            !g_strcmp0(driver, "isa-serial")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static CmdItem *find_option(PlanDraft *draft, const char *name, const char *arg)
+{
+    for (guint i = 0; i < draft->line->items->len; i++) {
+        CmdItem *item = cmd_line_item(draft->line, i);
+        if (cmd_item_is(item, name) && (!arg || !strcmp(item->arg, arg))) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+/* QEMU then has the human monitor on standard input: by itself, or with the first serial line. */
+static bool monitor_by_default(PlanDraft *draft)
+{
+    static const char *const others[] = {"monitor",    "qmp",       "qmp-pretty", "mon",
+                                         "nodefaults", "daemonize", NULL};
+
+    return find_option(draft, "nographic", NULL) && !has_any(draft, others);
+}
+
+/* The option that puts the first serial line and the human monitor on one terminal: -serial mon:stdio, or
+ * -nographic where nothing is said of either. */
+static CmdItem *find_mux(PlanDraft *draft)
+{
+    CmdItem *serial = find_option(draft, "serial", "mon:stdio");
+    CmdItem *any = find_option(draft, "serial", NULL);
+
+    return serial ? serial : any || !monitor_by_default(draft) ? NULL : find_option(draft, "nographic", NULL);
+}
+
+/* The router shares the terminal out in QEMU's place; QEMU has a socket for each. Where nobody sits at a
+ * terminal all stays with QEMU: its output then ends when it ends. */
+static void take_mux(PlanDraft *draft)
+{
+    CmdItem *item = draft->hooks->on_terminal() ? find_mux(draft) : NULL;
+    g_autoptr(Options) options = options_new();
+
+    if (!item) {
+        return;
+    }
+    if (item->arg) {
+        g_free(item->arg);
+        item->arg = g_strdup("chardev:" PLAN_SERIAL);
+    } else {
+        cmd_line_append(draft->line, "serial", "chardev:" PLAN_SERIAL);
+    }
+    options_set(options, "backend", "stdio");
+    add_monitor(draft, options, CONSOLE, MONITOR_HUMAN, item->origin);
+    ((PlanMonitor *)g_ptr_array_index(draft->monitors, draft->monitors->len - 1))->mux = true;
+    cmd_line_append(draft->line, "qmp", "chardev:" CONSOLE);
+}
+
 void plan_take_monitors(PlanDraft *draft)
 {
+    if (find_option(draft, "serial", NULL) && !find_option(draft, "serial", "stdio") &&
+        !find_option(draft, "serial", "mon:stdio") && monitor_by_default(draft)) {
+        cmd_line_append(draft->line, "monitor", "stdio");
+    }
     guint n = draft->line->items->len;
 
     for (guint i = 0; i < n; i++) {
         take_item(draft, cmd_line_item(draft->line, i));
     }
+    take_mux(draft);
     name_monitors(draft);
 }
 

@@ -176,6 +176,10 @@ static void plan_read_switches(Plan *plan, const CmdLine *line)
             plan->daemonize = true;
         } else if (cmd_item_is(item, "S")) {
             plan->paused = true;
+        } else if (cmd_item_is(item, "no-shutdown")) {
+            plan->no_shutdown = true;
+        } else if (cmd_item_is(item, "action") && cmd_item_parse(item, NULL)) {
+            plan->no_shutdown |= !g_strcmp0(options_get(item->parsed, "shutdown"), "pause");
         } else if (cmd_item_is(item, "sandbox") && cmd_item_parse(item, "enable")) {
             plan->no_spawn = !g_strcmp0(options_get(item->parsed, "enable"), "on") &&
                              !g_strcmp0(options_get(item->parsed, "spawn"), "deny");

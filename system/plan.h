@@ -26,6 +26,8 @@ typedef struct PlanHooks {
     /* Whether the file given to -bios is UEFI rather than SeaBIOS. */
     bool (*firmware_is_uefi)(const char *filename);
     bool (*is_directory)(const char *path);
+    /* Whether somebody sits at standard input and output. */
+    bool (*on_terminal)(void);
     /* chardev_options_from_text(). */
     Options *(*chardev_options)(const char *text, GError **error);
 } PlanHooks;
@@ -46,7 +48,10 @@ typedef struct PlanMonitor {
     bool pretty;
     bool human; /* the human monitor: QEMU has a QMP one in its place */
     bool wait;  /* QEMU is to start when there is a user */
+    bool mux;   /* the first serial line is at the same terminal: QEMU's chardev PLAN_SERIAL */
 } PlanMonitor;
+
+#define PLAN_SERIAL "spindle-serial"
 
 /* A controller of the drive process. */
 typedef struct PlanPort {
@@ -61,6 +66,7 @@ typedef struct Plan {
     bool timestamp;       /* -msg timestamp=on */
     struct RunAs *run_as; /* for whoever launches: NULL, or who the drive process is to be; not the plan's */
     bool no_spawn;        /* -sandbox on,spawn=deny */
+    bool no_shutdown;     /* QEMU stays when the guest has powered off */
     bool paused;          /* -S */
     char
         *incoming; /* -incoming's argument, which QEMU does not get: it waits for migrate-incoming; or NULL */

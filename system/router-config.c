@@ -151,6 +151,7 @@ char *router_config_to_text(const RouterConfig *config)
         json_object_set_boolean_member(p, "pretty", port->pretty);
         json_object_set_boolean_member(p, "human", port->human);
         json_object_set_boolean_member(p, "wait", port->wait);
+        json_object_set_int_member(p, "serial", port->serial);
         json_array_add_object_element(ports, p);
     }
     json_object_set_string_member(object, "folder", config->folder);
@@ -158,6 +159,7 @@ char *router_config_to_text(const RouterConfig *config)
     json_object_set_int_member(object, "drives", config->drives);
     json_object_set_boolean_member(object, "timestamp", config->timestamp);
     json_object_set_boolean_member(object, "sandbox", config->sandbox);
+    json_object_set_boolean_member(object, "no-shutdown", config->no_shutdown);
     if (config->user) {
         json_object_set_string_member(object, "user", config->user);
     }
@@ -189,6 +191,7 @@ static void read_port(RouterConfig *config, JsonObject *p)
     port->pretty = json_object_get_boolean_member_with_default(p, "pretty", false);
     port->human = json_object_get_boolean_member_with_default(p, "human", false);
     port->wait = json_object_get_boolean_member_with_default(p, "wait", false);
+    port->serial = (int)json_object_get_int_member_with_default(p, "serial", -1);
 }
 
 static JsonArray *take_array(JsonObject *object, const char *name)
@@ -220,6 +223,7 @@ RouterConfig *router_config_from_text(const char *text, GError **error)
     config->engine = (int)json_object_get_int_member_with_default(object, "engine", -1);
     config->drives = (int)json_object_get_int_member_with_default(object, "drives", -1);
     config->timestamp = json_object_get_boolean_member_with_default(object, "timestamp", false);
+    config->no_shutdown = json_object_get_boolean_member_with_default(object, "no-shutdown", false);
     config->sandbox = json_object_get_boolean_member_with_default(object, "sandbox", false);
     config->user = g_strdup(json_object_get_string_member_with_default(object, "user", NULL));
     g_autoptr(JsonArray) ports = take_array(object, "ports");

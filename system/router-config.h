@@ -20,6 +20,7 @@ typedef struct RouterConfigPort {
     bool server, pretty;
     bool human; /* a prompt, with QMP behind it */
     bool wait;  /* QEMU waits for the first user */
+    int serial; /* a serial line of QEMU's that shares the terminal; -1: none */
 } RouterConfigPort;
 
 /* A descriptor of QEMU's that the router has, too. */
@@ -34,6 +35,7 @@ typedef struct RouterConfig {
     bool timestamp;         /* -msg timestamp=on */
     char *user;             /* "NAME" or "UID:GID": who to be from the start on; NULL: as it is */
     bool sandbox;           /* starts no programs */
+    bool no_shutdown;       /* SHUTDOWN is not QEMU's end */
     char *incoming;         /* -incoming, or NULL */
     bool autostart;         /* the machine runs when it has its state */
     GArray *inherited;      /* RouterConfigFd: while a state is awaited */

@@ -32,6 +32,7 @@ struct RouterConsole {
     gint64 cpu;                  /* of the commands that look at one; -1: the first */
     GPtrArray *commands, *infos; /* char *: their names */
     GPtrArray *drives;           /* char *: names of drives and devices */
+    RouterMux *mux;              /* NULL: the console has its connection to itself */
     struct Line *last;           /* `quit`: behind it there is no prompt */
 };
 
@@ -340,16 +341,29 @@ RouterConsole *router_console_new(Router *router, const RouterConfigPort *config
         console->in = config->in;
         console->out = config->out;
     }
+    if (config->serial >= 0) {
+        int user = -1;
+        console->mux = router_mux_new(router, config->in, config->out, config->serial, &user);
+        console->in = console->out = user;
+    }
     if (!config->server || !config->wait) {
         open_session(console);
     }
     return console;
 }
 
+void router_console_restore(RouterConsole *console)
+{
+    if (console->mux) {
+        router_mux_restore(console->mux);
+    }
+}
+
 void router_console_free(RouterConsole *console)
 {
     g_clear_handle_id(&console->watch, g_source_remove);
     console_free(console->console);
+    router_mux_free(console->mux);
     router_peer_free(console->peer);
     if (console->last) {
         console->last->done("", console->last->opaque);

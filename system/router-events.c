@@ -124,6 +124,11 @@ static void controller_deleted(Router *router, JsonObject *controller)
     }
 }
 
+static void restore_console(gpointer data, gpointer opaque)
+{
+    router_console_restore(data);
+}
+
 void router_engine_event(JsonNode *event, void *opaque)
 {
     Router *router = opaque;
@@ -133,6 +138,8 @@ void router_engine_event(JsonNode *event, void *opaque)
     } else if (event_is(event, "RESUME")) {
         router->stopped_by_error = false;
         router_peer_ask(router->drives, "cont", NULL, ignore_reply, NULL);
+    } else if (event_is(event, "SHUTDOWN") && !router->config->no_shutdown) {
+        g_ptr_array_foreach(router->consoles, restore_console, NULL);
     } else if (event_is(event, "MIGRATION")) {
         router_state_migration(router, data_string(event, "status"));
     } else if (event_is(event, "DEVICE_DELETED")) {

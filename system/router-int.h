@@ -9,6 +9,7 @@
  *   router-route.c  which command goes where
  *   router-text.c   the same for lines of the human monitor
  *   router-console.c  a human monitor: its users, and how their lines become commands
+ *   router-mux.c    a terminal that a human monitor shares with a serial line
  *   router-events.c what it is told itself: a drive that stops the machine, the end of the drive process
  *   router-merge.c  answers of both, joined
  *   router-save.c, router-load.c, router-stream.c   saved machines, see router-state.h
@@ -196,7 +197,19 @@ void router_text_route(RouterCall *call); /* human-monitor-command */
 /* router-console.c: a user's human monitor, whose lines become human-monitor-command of a port of its own. */
 typedef struct RouterConsole RouterConsole;
 RouterConsole *router_console_new(Router *router, const RouterConfigPort *config);
+/* QEMU is about to end. */
+void router_console_restore(RouterConsole *console);
 void router_console_free(RouterConsole *console); /* behind its port */
+
+/* router-mux.c */
+typedef struct RouterMux RouterMux;
+/* `in` and `out` are the terminal's, `serial` QEMU's line; all become the mux's. *ret_console: the console's
+ * end, the caller's. */
+RouterMux *router_mux_new(Router *router, int in, int out, int serial, int *ret_console);
+/* QEMU is about to end: the terminal is as it was from now on. */
+void router_mux_restore(RouterMux *mux);
+/* Writes what is left, and gives the terminal back. NULL is allowed. */
+void router_mux_free(RouterMux *mux);
 
 /* router-merge.c */
 void router_merge_query_block(RouterCall *call);

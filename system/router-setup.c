@@ -24,6 +24,7 @@ typedef struct Seat {
     char *path;    /* of QEMU's socket */
     int listening; /* the same, for QEMU */
     int drives[2]; /* ours, theirs */
+    int serial[2]; /* ours, QEMU's */
 } Seat;
 
 struct RouterSetup {
@@ -57,6 +58,7 @@ static void close_ours(RouterSetup *setup)
         close_fd(&seat->client.out);
         close_fd(&seat->drives[0]);
         close_fd(&seat->drives[1]);
+        close_fd(&seat->serial[0]);
     }
     close_fd(&setup->engine[0]);
     close_fd(&setup->drives[0]);
@@ -73,6 +75,7 @@ void router_setup_free(RouterSetup *setup)
     for (guint i = 0; i < setup->seats->len; i++) {
         Seat *seat = &g_array_index(setup->seats, Seat, i);
         close_fd(&seat->listening);
+        close_fd(&seat->serial[1]);
         if (!setup->started && seat->path) {
             unlink(seat->path);
         }
@@ -113,6 +116,11 @@ static bool make_engine_socket(Seat *seat, const RunAs *as, GError **error)
            error_set_errno(error, errno, "Could not give the socket '%s' to user %u", seat->path, as->uid);
 }
 
+static bool make_serial(Seat *seat, GError **error)
+{
+    return make_pair(seat->serial, error) && fcntl(seat->serial[1], F_SETFD, 0) == 0;
+}
+
 static bool open_seat(RouterSetup *setup, Seat *seat, unsigned index, GError **error)
 {
     g_autoptr(Options) options = options_parse(seat->plan->chardev, "backend", error);
@@ -125,7 +133,8 @@ static bool open_seat(RouterSetup *setup, Seat *seat, unsigned index, GError **e
         g_prefix_error(error, "%s: ", seat->plan->origin);
         return false;
     }
-    return make_engine_socket(seat, setup->plan->run_as, error) && make_pair(seat->drives, error);
+    return make_engine_socket(seat, setup->plan->run_as, error) && make_pair(seat->drives, error) &&
+           (!seat->plan->mux || make_serial(seat, error));
 }
 
 /* Those above standard error that QEMU is going to have. Before any of our own is open. */
@@ -149,7 +158,8 @@ static GArray *find_inherited(void)
 
 RouterSetup *router_setup_new(const Plan *plan, const char *folder, GError **error)
 {
-    static const Seat empty = {.client = {.in = -1, .out = -1}, .listening = -1, .drives = {-1, -1}};
+    static const Seat empty = {
+        .client = {.in = -1, .out = -1}, .listening = -1, .drives = {-1, -1}, .serial = {-1, -1}};
     RouterSetup *setup = g_new0(RouterSetup, 1);
 
     setup->plan = plan;
@@ -201,6 +211,10 @@ void router_add_engine_options(const RouterSetup *setup, GPtrArray *argv)
         const Seat *seat = &g_array_index(setup->seats, Seat, i);
         g_ptr_array_add(argv, g_strdup("-chardev"));
         g_ptr_array_add(argv, g_strdup_printf("%s,fd=%d", seat->plan->engine, seat->listening));
+        if (seat->serial[1] >= 0) {
+            g_ptr_array_add(argv, g_strdup("-chardev"));
+            g_ptr_array_add(argv, g_strdup_printf("socket,id=" PLAN_SERIAL ",fd=%d", seat->serial[1]));
+        }
     }
     g_ptr_array_add(argv, g_strdup("-chardev"));
     g_ptr_array_add(argv, g_strdup_printf("socket,id=" ROUTER_CHARDEV ",fd=%d", setup->engine[1]));
@@ -221,6 +235,7 @@ static RouterConfig *make_config(RouterSetup *setup, GArray *fds)
 
     config->folder = g_strdup(setup->folder);
     config->timestamp = setup->plan->timestamp;
+    config->no_shutdown = setup->plan->no_shutdown;
     config->sandbox = setup->plan->no_spawn && sandbox_default();
     config->user = setup->plan->run_as ? run_as_text(setup->plan->run_as) : NULL;
     config->incoming = g_strdup(setup->plan->incoming);
@@ -242,6 +257,7 @@ static RouterConfig *make_config(RouterSetup *setup, GArray *fds)
         port->pretty = seat->plan->pretty;
         port->human = seat->plan->human;
         port->wait = seat->plan->wait;
+        port->serial = seat->serial[0] < 0 ? -1 : hand_over(fds, seat->serial[0]);
         port->drives = hand_over(fds, seat->drives[0]);
         port->in = seat->client.in < 0 ? -1 : hand_over(fds, seat->client.in);
         port->out = seat->client.out == seat->client.in ? port->in : hand_over(fds, seat->client.out);

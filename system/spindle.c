@@ -79,12 +79,18 @@ static bool is_directory(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+static bool on_terminal(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
 static const PlanHooks hooks = {
     .has_driver = block_has_driver,
     .options_from_filename = block_options_from_filename,
     .probe_format = probe_format,
     .firmware_is_uefi = firmware_is_uefi,
     .is_directory = is_directory,
+    .on_terminal = on_terminal,
     .chardev_options = chardev_options_from_text,
 };
 

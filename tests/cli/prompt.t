@@ -219,9 +219,87 @@ def check_plain(tap, place):
     tap.equal(place.leftovers(), [], "pipe: nothing is left")
 
 
+# A boot sector that sends back the letter behind the one that it gets: wait for the line status register's first bit, read, inc, write.
+ECHO = bytes.fromhex("bafd03eca80174fbbaf803ec40eeebf0")
+
+
+def start_terminal(place, *args):
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(slave)
+    command = [place.program("spindle"), "-machine", "q35", "-accel", "tcg", "-m", "64", "-nic", "none", "-drive", "file=echo.img,format=raw,id=hd",
+               "-drive", "if=none,id=disc,format=raw,media=cdrom,file=a.iso", "-device", "ide-cd,drive=disc,id=cd0,bus=ide.3", *args]
+    process = subprocess.Popen(command, cwd=place.files, env=place.environment(TERM="dumb"), stdin=slave, stdout=slave, stderr=subprocess.PIPE, text=True)
+    return master, slave, process, before
+
+
+def check_mux(tap, place, name, *args):
+    """A terminal that the serial line and the monitor share."""
+    place.write("echo.img", ECHO + bytes(510 - len(ECHO)) + b"\x55\xaa" + bytes(1 << 20))
+    master, slave, process, before = start_terminal(place, *args)
+    peer = Peer(master)
+    place.wait_for(lambda: not termios.tcgetattr(slave)[3] & termios.ECHO, "raw terminal")
+    end = time.monotonic() + 60
+    while True:  # firmware takes its time, and drops keys
+        os.write(master, b"g")
+        try:
+            peer.until("h", 1)
+            break
+        except TimeoutError:
+            if time.monotonic() > end or process.poll() is not None:
+                raise
+            peer.text = ""
+    tap.ok(True, name + ": keys reach the guest by its serial line, and its answer the terminal")
+    time.sleep(1.2)
+    os.write(master, b"\x03")
+    peer.until("\x04")
+    tap.equal(process.poll(), None, name + ": Ctrl-C is the guest's")
+    os.write(master, b"\x01\x01")
+    peer.until("\x02")
+    tap.equal(process.poll(), None, name + ": Ctrl-A twice is one")
+    os.write(master, b"\x01h")
+    tap.ok("C-a x    exit emulator" in peer.until("sends C-a"), name + ": Ctrl-A h is help")
+    os.write(master, b"\x01c")
+    tap.match(peer.until(PROMPT), re.compile(r"QEMU \d+\.\d+\.\d+ monitor - type 'help' for more information"), name + ": Ctrl-A c is the monitor")
+    tap.ok("a.iso" in peer.say("info block disc\r", PROMPT), name + ": which has Spindle's drives")
+    tap.equal(lines(peer.say("change disc b.iso\r", PROMPT)), "", name + ": and changes their discs")
+    tap.ok("eject cd0" in peer.say("ej\tcd\t\r", PROMPT), name + ": and completes words")
+    os.write(master, b"\x01cp")
+    peer.until("q")
+    tap.ok(True, name + ": Ctrl-A c again, and the guest has the keys")
+    os.write(master, b"\x01c")
+    peer.until(PROMPT)
+    tap.ok("not inserted" in peer.say("info block disc\r", PROMPT), name + ": and back, all is as it was left")
+    return master, slave, process, peer, before
+
+
+def check_mux_end(tap, place, name, keys, said, *args):
+    master, slave, process, peer, before = check_mux(tap, place, name, *args)
+    os.write(master, keys)
+    peer.until(said)
+    tap.equal(process.wait(20), 0, name + ": the end")
+    tap.equal(process.stderr.read(), "", name + ": nothing on standard error")
+    place.wait_for(lambda: termios.tcgetattr(slave)[:4] == before[:4], "terminal as it was")
+    tap.equal(place.leftovers(), [], name + ": nothing is left, the terminal is as it was")
+    tap.ok(os.get_blocking(slave), name + ": nor does the terminal not block")
+    os.close(slave)
+    os.close(master)
+
+
+def check_no_terminal(tap, place):
+    """-nographic where nobody sits: all is QEMU's."""
+    process = subprocess.Popen([place.program("spindle"), "-accel", "tcg", "-m", "64", "-nographic", "-S", "-cdrom", "a.iso"], cwd=place.files,
+                               env=place.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate("\x01cquit\n", timeout=30)
+    tap.ok(process.returncode == 0 and "QEMU" in out and not err, "-nographic in a pipe", out, err)
+    tap.equal(place.leftovers(), [], "-nographic in a pipe: nothing is left")
+
+
 with Tap() as tap, Place() as place:
     for name, size in (("a.iso", 100), ("b.iso", 200)):
         place.write(name, bytes(2048 * size))
     engine()
     for check in (check_terminal, check_interrupted, check_sockets, check_waiting, check_saving, check_plain):
         check(tap, place)
+    check_mux_end(tap, place, "-nographic", b"\x01x", "QEMU: Terminated", "-nographic")
+    check_mux_end(tap, place, "-serial mon:stdio", b"quit\r", "quit", "-display", "none", "-serial", "mon:stdio")
+    check_no_terminal(tap, place)

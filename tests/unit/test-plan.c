@@ -56,8 +56,16 @@ static bool fake_is_directory(const char *path)
     return g_str_has_prefix(path, "/hugepages");
 }
 
-static const PlanHooks hooks = {fake_has_driver, fake_from_filename, fake_probe,
-                                fake_uefi,       fake_is_directory,  chardev_options_from_text};
+static bool at_terminal;
+
+static bool fake_on_terminal(void)
+{
+    return at_terminal;
+}
+
+static const PlanHooks hooks = {
+    fake_has_driver,  fake_from_filename,       fake_probe, fake_uefi, fake_is_directory,
+    fake_on_terminal, chardev_options_from_text};
 
 static GHashTable *read_sections(const char *path, char **ret_comment)
 {
@@ -120,7 +128,9 @@ static void print_plan(GString *out, Plan *plan, const char *const *argv)
         g_ptr_array_add(monitors,
                         g_strdup_printf("%s: %s%s%s%s", monitor->label, monitor->chardev,
                                         monitor->pretty ? " pretty" : "", monitor->human ? " human" : "",
-                                        monitor->human && monitor->wait ? " waits" : ""));
+                                        monitor->human && monitor->wait ? " waits"
+                                        : monitor->mux                  ? " mux"
+                                                                        : ""));
         g_ptr_array_add(monitors, g_strdup_printf("    %s", monitor->engine));
         g_ptr_array_add(monitors, g_strdup_printf("    # %s", monitor->origin));
     }
@@ -143,6 +153,8 @@ static void test_case(gconstpointer data)
         g_hash_table_insert(sections, g_strdup("argv"), given);
     }
     g_ptr_array_add(given, NULL);
+    g_autofree char *name = g_path_get_basename(data);
+    at_terminal = g_str_has_prefix(name, "terminal-");
     g_autoptr(Plan) plan = plan_new((const char *const *)given->pdata, "/run/spindle-x", &hooks, &error);
     g_ptr_array_set_size(given, given->len - 1);
     if (plan) {
