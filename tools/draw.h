@@ -30,18 +30,21 @@ void draw_text(Drawing *drawing, const char *text, int x, int y, unsigned scale,
 int draw_text_width(const char *text, unsigned scale);
 int draw_text_height(unsigned scale);
 
-/* A panel with axes from 0 on, lines and labels at round numbers, its unit over the y axis. */
+/* A panel with axes from 0 on, lines and labels at round numbers, and over it what it shows and in which
+ * unit. */
 typedef struct DrawPanel {
     int x, y, width, height;
     double x_max, y_max;
-    const char *y_unit;
+    const char *title;
     bool x_labels; /* seconds below it */
     unsigned scale;
 } DrawPanel;
 void draw_axes(Drawing *drawing, const DrawPanel *panel);
+/* A dotted line at y, over what is drawn already. */
+void draw_level(Drawing *drawing, const DrawPanel *panel, double y);
 
-/* The least of 1, 2, 5, 10, 20, … (and 0.5, 0.2, … down to a billionth) that is not below v. */
-double draw_round_up(double v);
+/* The end of a y axis of so many pixels for values up to v: the first line that is not below it. */
+double draw_axis_end(double v, int height);
 
 /* Fails with "Could not open 'x.png': …". */
 bool drawing_write(const Drawing *drawing, const char *path, GError **error);

@@ -17,8 +17,9 @@
 #define HEIGHT      860
 #define LEFT        110
 #define RIGHT       30
-#define PLACES_TOP  118
-#define PLACES_HIGH 460
+#define KIND_WIDTH  190 /* of the legend */
+#define PLACES_TOP  140
+#define PLACES_HIGH 438
 #define RATES_TOP   638
 #define RATES_HIGH  150
 #define SCALE       2
@@ -187,17 +188,17 @@ static void measure(Picture *p)
 static void draw_title(const Picture *p)
 {
     const double seconds = (p->end - p->begin) / US, mib = p->reads->bytes / MIB;
-    g_autofree char *title =
-        g_strdup_printf("Reads of %s: %u, %.1f MiB in %.2f s, %.2f MiB/s, waited %.2f s", p->reads->node,
-                        p->reads->list->len, mib, seconds, mib / seconds, p->waited / US);
+    g_autofree char *title = g_strdup_printf("%s: %u reads, %.1f MiB in %.2f s (%.2f MiB/s)", p->reads->node,
+                                             p->reads->list->len, mib, seconds, mib / seconds);
     draw_text(p->drawing, title, LEFT, 16, SCALE, DRAW_LEFT);
     int x = LEFT;
     for (int kind = 0; kind < READ_KINDS; kind++) {
         if (p->counts[kind]) {
-            g_autofree char *text = g_strdup_printf("%s: %u", kinds[kind].title, p->counts[kind]);
-            draw_box(p->drawing, kinds[kind].color, x, 50, 14, 14);
-            draw_text(p->drawing, text, x + 20, 50, SCALE, DRAW_LEFT);
-            x += 20 + draw_text_width(text, SCALE) + 24;
+            g_autofree char *count = g_strdup_printf("%u", p->counts[kind]);
+            draw_box(p->drawing, kinds[kind].color, x, 48, 14, 14);
+            draw_text(p->drawing, kinds[kind].title, x + 20, 48, SCALE, DRAW_LEFT);
+            draw_text(p->drawing, count, x + 20, 72, SCALE, DRAW_LEFT);
+            x += KIND_WIDTH;
         }
     }
 }
@@ -207,24 +208,25 @@ static void draw_places(const Picture *p)
 {
     const double seconds = (p->end - p->begin) / US;
     const bool gib = p->top / MIB >= GIB_FROM;
+    g_autofree char *title =
+        g_strdup_printf("place in the image (%s); colour: how long the guest waited (%.2f s in all)",
+                        gib ? "GiB" : "MiB", p->waited / US);
     const DrawPanel panel = {.x = LEFT,
                              .y = PLACES_TOP,
                              .width = WIDTH - LEFT - RIGHT,
                              .height = PLACES_HIGH,
                              .x_max = seconds,
                              .y_max = p->top / MIB / (gib ? 1024 : 1),
-                             .y_unit = gib ? "GiB" : "MiB",
+                             .title = title,
                              .scale = SCALE};
     draw_axes(p->drawing, &panel);
-    draw_text(p->drawing, "place in the image, and how long the guest waited", LEFT + 10, PLACES_TOP - 28,
-              SCALE, DRAW_LEFT);
     for (int kind = 0; kind < READ_KINDS; kind++) {
         for (guint i = 0; i < p->reads->list->len; i++) {
             const Read *r = &g_array_index(p->reads->list, Read, i);
             if ((int)r->kind != kind) {
                 continue;
             }
-            const int left = (r->start - p->begin) / US / seconds * panel.width;
+            const int left = MIN((r->start - p->begin) / US / seconds * panel.width, panel.width - MARK);
             const int wide = r->took / US / seconds * panel.width;
             const int low = r->offset / (double)p->top * panel.height;
             const int high = r->bytes / (double)p->top * panel.height;
@@ -248,17 +250,17 @@ static void draw_rates(const Picture *p)
     for (int i = 0; i < BINS; i++) {
         top = MAX(top, rates[i]);
     }
+    g_autofree char *title = g_strdup_printf("throughput (MiB/s), a bar for each %.3g s", each);
     const DrawPanel panel = {.x = LEFT,
                              .y = RATES_TOP,
                              .width = WIDTH - LEFT - RIGHT,
                              .height = RATES_HIGH,
                              .x_max = seconds,
-                             .y_max = draw_round_up(top),
-                             .y_unit = "MiB/s",
+                             .y_max = draw_axis_end(top, RATES_HIGH),
+                             .title = title,
                              .x_labels = true,
                              .scale = SCALE};
     draw_axes(p->drawing, &panel);
-    draw_text(p->drawing, "throughput", LEFT + 10, RATES_TOP - 28, SCALE, DRAW_LEFT);
     for (int i = 0; i < BINS; i++) {
         const int bar = rates[i] / panel.y_max * RATES_HIGH + 0.5;
         draw_box(p->drawing, DRAW_BLUE, LEFT + 1 + i * BIN, RATES_TOP + RATES_HIGH - bar, BIN - 1, bar);

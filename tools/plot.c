@@ -7,12 +7,14 @@
 #include "tools/draw.h"
 #include "util/error.h"
 
-#define WIDTH  800
-#define HEIGHT 400
-#define LEFT   70 /* the axes' labels */
-#define BOTTOM 40
-#define TOP    30
-#define RIGHT  20
+#define WIDTH  1000
+#define HEIGHT 500
+#define LEFT   90 /* the axes' labels */
+#define BOTTOM 60
+#define TOP    90
+#define RIGHT  30
+#define SCALE  2
+#define MIB    ((double)(1 << 20))
 
 /* MiB/s in the middle of the i-th interval; i at least 1. */
 static double rate_at(const ProgressSample *samples, unsigned i)
@@ -36,6 +38,15 @@ static void draw_rates(Drawing *drawing, const DrawPanel *panel, const ProgressS
     }
 }
 
+static void draw_summary(Drawing *drawing, const DrawPanel *panel, const ProgressSample *end)
+{
+    const double rate = end->bytes / MIB / panel->x_max;
+    g_autofree char *title =
+        g_strdup_printf("%.1f MiB in %.2f s, mean (dotted) %.1f MiB/s", end->bytes / MIB, end->seconds, rate);
+    draw_text(drawing, title, LEFT, 20, SCALE, DRAW_LEFT);
+    draw_level(drawing, panel, rate);
+}
+
 bool plot_write(const char *path, const ProgressSample *samples, unsigned count, GError **error)
 {
     static const ProgressSample start = {0, 0};
@@ -45,9 +56,9 @@ bool plot_write(const char *path, const ProgressSample *samples, unsigned count,
                        .y = TOP,
                        .width = WIDTH - LEFT - RIGHT,
                        .height = HEIGHT - TOP - BOTTOM,
-                       .y_unit = "MiB/s",
+                       .title = "throughput (MiB/s)",
                        .x_labels = true,
-                       .scale = 1};
+                       .scale = SCALE};
     if (!drawing) {
         return error_set_errno(error, ENOMEM, "Could not draw '%s'", path);
     }
@@ -57,10 +68,11 @@ bool plot_write(const char *path, const ProgressSample *samples, unsigned count,
         for (unsigned i = 1; i <= count; i++) {
             panel.y_max = MAX(panel.y_max, rate_at(all, i));
         }
-        panel.y_max = draw_round_up(panel.y_max);
+        panel.y_max = draw_axis_end(panel.y_max, panel.height);
         panel.x_max = MAX(all[count].seconds, 1e-6);
         draw_axes(drawing, &panel);
         draw_rates(drawing, &panel, all, count + 1);
+        draw_summary(drawing, &panel, &all[count]);
     }
     return drawing_write(drawing, path, error);
 }

@@ -81,6 +81,9 @@ def test_places(tap):
            "later ones are further to the right", found)
     tap.ok(found["over 100 ms"][1] < found["ahead"][1] < found["10 to 100 ms"][1] < found["failed"][1] < found["at once"][1],
            "higher places are further up", found)
+    legend = [c for row in rows[:110] for c in row]
+    tap.ok(all(legend.count(color) == 14 * 14 for color in (AHEAD, NOW, SHORT, LONG, TOO_LONG, FAILED)), "every kind is in the legend")
+    tap.ok(all(row[x] == 0xffffff for row in rows for x in range(1256, 1280)), "nothing is cut off at the edge")
     wide = found["over 100 ms"][2] - found["over 100 ms"][0]
     tap.ok(150 < wide < 300, "a second of five is a fifth as wide", wide)
 
