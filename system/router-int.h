@@ -12,7 +12,7 @@
  *   router-mux.c    a terminal that a human monitor shares with a serial line
  *   router-events.c what it is told itself: a drive that stops the machine, the end of the drive process
  *   router-merge.c  answers of both, joined
- *   router-save.c, router-load.c, router-stream.c   saved machines, see router-state.h
+ *   router-save.c, router-load.c, router-stream.c, router-address.c   saved machines, see router-state.h
  *   router-nodes.c  block nodes and which of the two has them
  *
  * All on the loop thread.

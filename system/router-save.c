@@ -59,8 +59,12 @@ static void open_target(StateJob *job)
     RouterCall *call = job->call;
     GError *error = NULL;
 
-    job->fd = router_stream_open(call->port, job->state->router->config, job->uri, false, &job->ours, &error);
-    if (job->fd < 0) {
+    job->ours = router_stream_connects_late(job->uri);
+    if (!job->ours) {
+        job->fd =
+            router_stream_open(call->port, job->state->router->config, job->uri, false, &job->ours, &error);
+    }
+    if (error) {
         fail(job, error->message);
         g_error_free(error);
     } else {

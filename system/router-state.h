@@ -51,10 +51,13 @@ typedef struct StateJob {
 /* router-stream.c: on a thread, since it may wait. */
 void router_stream_write(StateJob *job, void (*done)(StateJob *job, GError *error));
 void router_stream_read(StateJob *job, void (*done)(StateJob *job, GError *error));
-/* The descriptor that an address names; -1 and an error. *ret_ours as in StateJob. Listening waits on the
- * thread. */
+/* router-address.c: the descriptor that an address names; -1 and an error. *ret_ours as in StateJob.
+ * Listening waits on the thread. */
 int router_stream_open(RouterPort *port, const RouterConfig *config, const char *uri, bool incoming,
                        bool *ret_ours, GError **error);
+/* One that takes a while to connect to: it is opened on the thread that writes. */
+bool router_stream_connects_late(const char *uri);
+int router_stream_connect(const char *uri, GError **error);
 /* Runs the command with the rest of the way: a descriptor that is handed over, a file behind the drives'
  * state. */
 void router_stream_hand_over(StateJob *job, const char *command, RouterReply *reply);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "system/router-state.h"
 #include "util/bytes.h"
@@ -60,6 +59,10 @@ static void write_thread(GTask *task, gpointer source, gpointer data, GCancellab
 
     memcpy(header, magic, STATE_SIZE);
     store_be32(header + STATE_SIZE, (uint32_t)size);
+    if (job->fd < 0 && (job->fd = router_stream_connect(job->uri, &error)) < 0) {
+        g_task_return_error(task, error);
+        return;
+    }
     int ret = write_all(job->fd, header, sizeof header);
     ret = ret < 0 ? ret : write_all(job->fd, bytes, size);
     if (ret < 0) {
@@ -144,81 +147,6 @@ void router_stream_write(StateJob *job, void (*done)(StateJob *job, GError *erro
 void router_stream_read(StateJob *job, void (*done)(StateJob *job, GError *error))
 {
     run_thread(job, read_thread, done);
-}
-
-static int open_unix(const char *path, bool incoming, GError **error)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int ret;
-
-    if (strlen(path) >= sizeof address.sun_path) {
-        error_set(error, "UNIX socket path '%s' is too long", path);
-        return -1;
-    }
-    strcpy(address.sun_path, path);
-    if (incoming) {
-        unlink(path);
-        ret = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ? -1 : listen(fd, 1);
-    } else {
-        ret = fd < 0 ? -1 : connect(fd, (struct sockaddr *)&address, sizeof address);
-    }
-    if (ret < 0) {
-        error_set_errno(error, errno, incoming ? "Failed to bind socket to %s" : "Failed to connect to '%s'",
-                        path);
-        return -1;
-    }
-    return steal_fd(&fd);
-}
-
-static int open_file(const char *path, bool incoming, GError **error)
-{
-    int fd = open(path, incoming ? O_RDONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-    if (fd < 0) {
-        error_set_errno(error, errno, "Could not open '%s'", path);
-    }
-    return fd;
-}
-
-/* One that QEMU was given: at its start, by number, or by the user's last getfd. */
-static int find_fd(RouterPort *port, const RouterConfig *config, const char *name, GError **error)
-{
-    guint64 number;
-
-    if (port && port->got_fd >= 0 && !strcmp(port->got_name, name)) {
-        return steal_fd(&port->got_fd);
-    }
-    if (g_ascii_string_to_unsigned(name, 10, 0, INT32_MAX, &number, NULL)) {
-        for (guint i = 0; i < config->inherited->len; i++) {
-            const RouterConfigFd *item = &g_array_index(config->inherited, RouterConfigFd, i);
-            if (item->number == (int)number) {
-                return fcntl(item->fd, F_DUPFD_CLOEXEC, 3);
-            }
-        }
-    }
-    error_set(error,
-              "File descriptor named '%s' has not been found: give it by getfd, next before this command",
-              name);
-    return -1;
-}
-
-int router_stream_open(RouterPort *port, const RouterConfig *config, const char *uri, bool incoming,
-                       bool *ret_ours, GError **error)
-{
-    *ret_ours = !uri || !g_str_has_prefix(uri, "fd:");
-    if (uri && !*ret_ours) {
-        return find_fd(port, config, uri + strlen("fd:"), error);
-    }
-    if (uri && g_str_has_prefix(uri, "file:") && !strstr(uri, ",offset=")) {
-        return open_file(uri + strlen("file:"), incoming, error);
-    }
-    if (uri && g_str_has_prefix(uri, "unix:")) {
-        return open_unix(uri + strlen("unix:"), incoming, error);
-    }
-    error_set(error, "The state of Spindle's drives goes by 'fd:', 'file:' or 'unix:' only, not by '%s'",
-              uri ? uri : "channels");
-    return -1;
 }
 
 static void ignore_reply(JsonObject *answer, void *opaque)

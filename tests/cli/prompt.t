@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import termios
+import threading
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -179,36 +180,91 @@ def check_waiting(tap, place):
     tap.equal(place.leftovers(), [], "server=on: nothing is left")
 
 
-def check_saving(tap, place):
-    """migrate writes the drives' state, too: a machine that is loaded from it has the tray as it was."""
+def wait_migration(peer, wanted="completed"):
+    for _ in range(100):
+        text = peer.say("info migrate\r", PROMPT)
+        if wanted in text:
+            return True
+        time.sleep(0.1)
+    return text
+
+
+def save(tap, place, uri, during=lambda: None):
+    """A machine with an open tray, which is then written there."""
     process = start(place, "-monitor", "unix:%s/m,server=on,wait=off" % place.tmp, stdin=subprocess.DEVNULL)
     sock, peer = connect(place, "m")
     with sock:
         peer.until(PROMPT, 30)
         peer.say("eject disc\r", PROMPT)
         peer.say("c\r", PROMPT)
-        tap.ok("only while it stands still" in peer.say("migrate file:%s/state\r" % place.files, PROMPT), "migrate of a machine that runs is refused")
+        tap.ok("only while it stands still" in peer.say('migrate "%s"\r' % uri, PROMPT), uri + ": migrate of a machine that runs is refused")
         peer.say("stop\r", PROMPT)
-        tap.equal(lines(peer.say("migrate file:%s/state\r" % place.files, PROMPT)), "", "migrate of one that stands")
-        for _ in range(100):
-            if "completed" in peer.say("info migrate\r", PROMPT):
-                break
-            time.sleep(0.1)
+        tap.equal(lines(peer.say('migrate "%s"\r' % uri, PROMPT)), "", uri + ": migrate of one that stands")
+        tap.equal(wait_migration(peer), True, uri + ": it is written")
         os.write(sock.fileno(), b"q\r")
-        ended(tap, place, process, "migrate")
+        during()
+        ended(tap, place, process, uri)
+
+
+def load(tap, place, uri, during=lambda: None):
     process = start(place, "-monitor", "unix:%s/m,server=on,wait=off" % place.tmp, "-incoming", "defer", stdin=subprocess.DEVNULL)
     sock, peer = connect(place, "m")
     with sock:
         peer.until(PROMPT, 30)
-        peer.say("migrate_incoming file:%s/state\r" % place.files, PROMPT)
-        for _ in range(100):
-            if "completed" in peer.say("info migrate\r", PROMPT):
-                break
-            time.sleep(0.1)
-        tap.equal(lines(peer.say("c\r", PROMPT)), "", "the machine that has loaded it goes on")
-        tap.ok("tray open" in peer.say("info block disc\r", PROMPT), "its tray is as it was")
+        os.write(sock.fileno(), ('migrate_incoming "%s"\r' % uri).encode())
+        during()
+        peer.until(PROMPT)
+        tap.equal(wait_migration(peer), True, uri + ": it is read")
+        tap.equal(lines(peer.say("c\r", PROMPT)), "", uri + ": the machine that has it goes on")
+        tap.ok("tray open" in peer.say("info block disc\r", PROMPT), uri + ": its tray is as it was")
         os.write(sock.fileno(), b"q\r")
-        ended(tap, place, process, "migrate_incoming")
+        ended(tap, place, process, uri)
+
+
+def check_saving(tap, place):
+    """migrate writes the drives' state, too: a machine that is loaded from it has the tray as it was."""
+    for there, back in (("file:state", "file:state"), ("exec:cat >state", "exec:cat state")):
+        save(tap, place, there)
+        load(tap, place, back)
+    process = start(place, "-monitor", "unix:%s/m,server=on,wait=off" % place.tmp, stdin=subprocess.DEVNULL)
+    sock, peer = connect(place, "m")
+    with sock:
+        peer.until(PROMPT, 30)
+        text = peer.say("migrate tcp:127.0.0.1:1\r", PROMPT)
+        tap.ok("Failed to connect to '127.0.0.1:1': Connection refused" in text, "tcp: nobody there", text)
+        tap.ok("error parsing address" in peer.say("migrate tcp:nowhere\r", PROMPT), "tcp: no address")
+        tap.ok("rdma" in peer.say("migrate rdma:host:1\r", PROMPT), "another kind of address is refused")
+        tap.equal(lines(peer.say("c\r", PROMPT)), "", "and the machine runs on")
+        os.write(sock.fileno(), b"q\r")
+        ended(tap, place, process, "migrate that fails")
+
+
+def check_saving_by_tcp(tap, place):
+    """To somebody who keeps it, and from there."""
+    kept = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def keep():
+            peer, _ = server.accept()
+            with peer:
+                while data := peer.recv(1 << 20):
+                    kept.extend(data)
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        save(tap, place, "tcp:127.0.0.1:%d" % port, keeper.join)
+    tap.ok(kept.startswith(b"SPINDLE-STATE-1\n"), "tcp: the drives' state is ahead of QEMU's")
+
+    def bring():
+        for _ in range(100):
+            try:
+                sender = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.1)
+        sender.sendall(kept)
+        sender.close()
+    load(tap, place, "tcp:127.0.0.1:%d" % port, bring)
 
 
 def check_plain(tap, place):
@@ -298,7 +354,7 @@ with Tap() as tap, Place() as place:
     for name, size in (("a.iso", 100), ("b.iso", 200)):
         place.write(name, bytes(2048 * size))
     engine()
-    for check in (check_terminal, check_interrupted, check_sockets, check_waiting, check_saving, check_plain):
+    for check in (check_terminal, check_interrupted, check_sockets, check_waiting, check_saving, check_saving_by_tcp, check_plain):
         check(tap, place)
     check_mux_end(tap, place, "-nographic", b"\x01x", "QEMU: Terminated", "-nographic")
     check_mux_end(tap, place, "-serial mon:stdio", b"quit\r", "quit", "-display", "none", "-serial", "mon:stdio")
