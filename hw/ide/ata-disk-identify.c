@@ -26,7 +26,7 @@ static void put_geometry(const AtaDisk *disk, uint8_t *out)
 {
     uint64_t per_cylinder = (uint64_t)disk->cur_heads * disk->cur_secs;
     uint64_t cylinders =
-        MIN(MIN(disk->sectors, 16514064) / per_cylinder, 65535); /* ACS: at most 8 GB by CHS */
+        MIN(MIN(ata_disk_sectors(disk), 16514064) / per_cylinder, 65535); /* ACS: at most 8 GB by CHS */
     uint32_t capacity = (uint32_t)(cylinders * per_cylinder);
 
     put_word(out, 1, (uint16_t)disk->geometry.cyls);
@@ -36,8 +36,8 @@ static void put_geometry(const AtaDisk *disk, uint8_t *out)
     put_word(out, 55, (uint16_t)disk->cur_heads);
     put_word(out, 56, (uint16_t)disk->cur_secs);
     store_le32(out + 2 * 57, capacity);
-    store_le32(out + 2 * 60, (uint32_t)MIN(disk->sectors, ATA_MAX_LBA28));
-    store_le64(out + 2 * 100, disk->sectors);
+    store_le32(out + 2 * 60, (uint32_t)MIN(ata_disk_sectors(disk), ATA_MAX_LBA28));
+    store_le64(out + 2 * 100, ata_disk_sectors(disk));
 }
 
 static void put_sector_sizes(const AtaDisk *disk, uint8_t *out)

@@ -58,7 +58,6 @@ struct AtaDisk {
     uint32_t cur_heads, cur_secs; /* INITIALIZE DEVICE PARAMETERS */
     uint32_t logical, physical;   /* bytes in a sector */
     uint16_t rotation_rate;
-    uint64_t sectors; /* logical ones */
     AtaTransferMode mode;
     uint8_t multiple; /* sectors, 0: READ/WRITE MULTIPLE abort */
     bool read_ahead, smart, smart_autosave;
@@ -83,6 +82,9 @@ void ata_disk_end(AtaDisk *disk, uint8_t error, bool interrupt);
 void ata_disk_reply(AtaDisk *disk, Buffer *buffer, size_t len);
 void ata_disk_abort(AtaDisk *disk);
 /* Sectors in the largest DRQ block of READ/WRITE MULTIPLE. */
+/* Logical sectors now: the image may be resized while the guest runs, which looks again when it wants to
+ * know. */
+uint64_t ata_disk_sectors(const AtaDisk *disk);
 uint8_t ata_disk_multiple_max(const AtaDisk *disk);
 
 /* The count of a command that by the standard has eight bits of it, or of one that not all hosts write whole:

@@ -273,7 +273,7 @@ bool ata_disk_address(const AtaDisk *disk, bool ext, uint64_t *ret_lba, uint32_t
             return false;
         }
     }
-    return *ret_lba < disk->sectors && *ret_count <= disk->sectors - *ret_lba;
+    return *ret_lba < ata_disk_sectors(disk) && *ret_count <= ata_disk_sectors(disk) - *ret_lba;
 }
 
 static void xfer_init(AtaXfer *xfer, uint64_t lba, uint32_t count, bool write, bool dma)
@@ -357,7 +357,7 @@ void ata_disk_start_queued(AtaDisk *disk, IdeCommand *command, bool write)
         ata_disk_abort(disk);
         return;
     }
-    if (lba >= disk->sectors || count > disk->sectors - lba) {
+    if (lba >= ata_disk_sectors(disk) || count > ata_disk_sectors(disk) - lba) {
         ata_disk_end(disk, ATA_ERROR_IDNF, true);
         return;
     }

@@ -98,7 +98,7 @@ static bool lengths_fit(const AtaDisk *disk, const XferImage *image)
         return false;
     }
     return image->trim ? image->left <= ATA_DSM_BLOCKS * 512 && image->chunk % 512 == 0
-                       : range_inside(image->offset, image->left, disk->sectors * disk->logical);
+                       : range_inside(image->offset, image->left, ata_disk_sectors(disk) * disk->logical);
 }
 
 static void visit_xfer(const AtaDisk *disk, XferImage *image, StateIo *io)
@@ -135,7 +135,7 @@ static void disk_visit(void *object, void *data, StateIo *io)
     const AtaDisk *disk = object;
     DiskImage *image = data;
 
-    state_same(io, "the number of sectors", disk->sectors);
+    state_same(io, "the number of sectors", ata_disk_sectors(disk));
     state_same(io, "logical_block_size", disk->logical);
     taskfile_visit(&image->tf, io);
     ata_transfer_mode_visit(&image->mode, io);

@@ -91,6 +91,16 @@ static void run_set_multiple(AtaDisk *disk)
 
 /* The last cylinder, head and sector of the default translation where the host does not ask for an LBA (ATA-5
  * 8.28). */
+uint64_t ata_disk_sectors(const AtaDisk *disk)
+{
+    return MIN(hard_disk_size(disk->disk) / disk->logical, ATA_MAX_LBA48 - 1);
+}
+
+static uint64_t max_address(const AtaDisk *disk)
+{
+    return MAX(ata_disk_sectors(disk), 1) - 1;
+}
+
 static void run_native_max(AtaDisk *disk)
 {
     Taskfile *tf = &disk->ide.tf;
@@ -104,13 +114,13 @@ static void run_native_max(AtaDisk *disk)
         ata_disk_end(disk, 0, true);
         return;
     }
-    taskfile_set_lba28(&disk->ide.tf, (uint32_t)MIN(disk->sectors - 1, ATA_MAX_LBA28 - 1));
+    taskfile_set_lba28(&disk->ide.tf, (uint32_t)MIN(max_address(disk), ATA_MAX_LBA28 - 1));
     ata_disk_end(disk, 0, true);
 }
 
 static void run_native_max_ext(AtaDisk *disk)
 {
-    taskfile_set_lba48(&disk->ide.tf, disk->sectors - 1);
+    taskfile_set_lba48(&disk->ide.tf, max_address(disk));
     ata_disk_end(disk, 0, true);
 }
 
@@ -185,7 +195,7 @@ static bool trim_range(const AtaDisk *disk, uint32_t at, uint64_t *ret_lba, uint
 
     *ret_lba = range & (ATA_MAX_LBA48 - 1);
     *ret_count = (uint32_t)(range >> 48);
-    return !*ret_count || range_inside(*ret_lba, *ret_count, disk->sectors);
+    return !*ret_count || range_inside(*ret_lba, *ret_count, ata_disk_sectors(disk));
 }
 
 static void trim_end(AtaDisk *disk, uint8_t error)
@@ -488,7 +498,6 @@ IdeDevice *ata_disk_new(HardDisk *hard_disk, const AtaDiskConfig *config, GError
     disk->disk = hard_disk;
     disk->logical = logical;
     disk->physical = physical;
-    disk->sectors = MIN(hard_disk_size(hard_disk) / logical, ATA_MAX_LBA48 - 1);
     disk->rotation_rate = config->rotation_rate;
     disk->serial = g_strdup(identity->serial ? identity->serial : "SP00001");
     disk->model = g_strdup(identity->model ? identity->model : "SPINDLE HARDDISK");

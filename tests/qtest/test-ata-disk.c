@@ -3,6 +3,7 @@
  * The hard disk's commands, on each controller.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/qtest/disk-rig.h"
 #include "util/bytes.h"
@@ -256,6 +257,41 @@ static void test_large_disk(gconstpointer kind)
     disk_rig_free(&d);
 }
 
+/* block_resize: a guest that looks again sees the new size, and may go as far as that. */
+static void test_resize(gconstpointer kind)
+{
+    static const uint32_t sizes[] = {2 * DISK_SECTORS, DISK_SECTORS / 2, 1, 0, DISK_SECTORS};
+    const AtaDiskConfig config = {0};
+    uint8_t id[512];
+    Taskfile tf;
+    Disk d;
+
+    g_autofree char *path = NULL;
+    const int fd = g_file_open_tmp("spindle-disk-XXXXXX", &path, NULL);
+    g_assert_cmpint(ftruncate(fd, DISK_SIZE), ==, 0);
+    close(fd);
+    g_autofree char *options = g_strdup_printf("file,filename=%s", path);
+    disk_rig_make(&d, options, &config, ON_ERROR_REPORT);
+    disk_rig_connect(&d, GPOINTER_TO_INT(kind));
+    for (unsigned i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        const uint32_t sectors = sizes[i];
+        g_assert_cmpint(block_resize(d.node, sectors * UINT64_C(512), NULL), ==, 0);
+        disk_rig_identify(&d, id);
+        g_assert_cmpuint(load_le32(id + 120), ==, sectors);
+        g_assert_cmpuint(load_le64(id + 200), ==, sectors);
+        g_assert_cmphex(disk_rig_simple(&d, ATA_CMD_READ_NATIVE_MAX_EXT, 0, 0), ==, DISK_OK);
+        g_assert_cmpuint(taskfile_lba48(&d.device->tf), ==, MAX(sectors, 1) - 1);
+        if (sectors) {
+            disk_rig_tf(&tf, ATA_CMD_READ_DMA_EXT, true, sectors - 1, 1);
+            g_assert_cmphex(disk_rig_run(&d, &tf, true, DMA_IN, IDE_RIG_DATA, 512, 512), ==, DISK_OK);
+        }
+        disk_rig_tf(&tf, ATA_CMD_READ_DMA_EXT, true, sectors, 1);
+        g_assert_cmphex(disk_rig_run(&d, &tf, true, DMA_IN, IDE_RIG_DATA, 512, 512) & 1, ==, 1);
+    }
+    disk_rig_free(&d);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 static void test_nondata(gconstpointer kind)
 {
     static const struct {
@@ -452,6 +488,7 @@ int main(int argc, char **argv)
     disk_rig_add("ranges", test_ranges, 0, KINDS - 1);
     disk_rig_add("chs", test_chs, 0, KINDS - 1);
     disk_rig_add("large-disk", test_large_disk, 0, KINDS - 1);
+    disk_rig_add("resize", test_resize, AHCI_MMAP, IDE_MMAP);
     disk_rig_add("nondata", test_nondata, 0, KINDS - 1);
     disk_rig_add("write-cache", test_write_cache, 0, KINDS - 1);
     disk_rig_add("trim", test_trim, 0, KINDS - 1);
