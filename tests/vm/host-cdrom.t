@@ -156,6 +156,7 @@ class Steps:
         self.tap.equal(self.inner.do("cdb 0 1b0000000200")[:1], ["000000"], "%s: the guest's eject" % self.mode)
         self.wait_device("tray_open", True, "opens the drive's tray")
         self.see("the guest's tray is open", ["ready 023a02"], None)
+        self.see_event("DEVICE_TRAY_MOVED", r'"tray-open": *true', "and the monitor hears of it")
         self.tap.equal(self.inner.do("cdb 0 1b0000000300")[:1], ["000000"], "%s: the guest's load" % self.mode)
         self.wait_device("tray_open", False, "closes it")
         self.see("the disc is back", [ATTENTION, READY, "capacity .*"], began)
@@ -172,21 +173,30 @@ class Steps:
         except GuestError as e:
             self.tap.ok("locked" in str(e), "%s: the button of a locked drive opens nothing" % self.mode, e)
         self.see("the button of a locked drive is an eject request", ["event 1"], began)
-        events = self.guest.get("for i in $(seq 50); do grep SPINDLE_EJECT_REQUEST /tmp/qmp && break; sleep 0.1; done; true")
-        self.tap.match(events, re.compile(r'"id": *"cd7"'), "%s: and an event of the monitor" % self.mode)
+        self.see_event("SPINDLE_EJECT_REQUEST", r'"id": *"cd7"', "and an event of the monitor")
         self.tap.equal(self.inner.do("cdb 0 1e0000000000")[:1], ["000000"], "%s: the guest's unlock" % self.mode)
         self.wait_device("locked", False, "unlocks the drive's door")
 
+    def see_event(self, event, pattern, name):
+        events = self.guest.get("for i in $(seq 50); do grep %s /tmp/qmp && break; sleep 0.1; done; true" % event)
+        self.tap.match(events, re.compile(pattern), "%s: %s" % (self.mode, name))
+
     def unplug(self):
+        descriptors = "ls /proc/$(cat /tmp/pid)/fd | wc -l"
+        before = self.guest.get(descriptors)
         began = self.inner.now()
-        self.guest.get("echo 1 >/sys/block/sr0/device/delete")
-        self.see("the drive is unplugged", [NOT_READY], began)
+        self.guest.get("echo 'reads 1000000 16' >/tmp/in; sleep 0.2; echo 1 >/sys/block/sr0/device/delete")
+        self.see("the drive is unplugged in the middle of a read, which ends", ["reads 02(3a0[0-2]|0401) .*"], began)
+        self.see("and is gone", [NOT_READY], began)
         time.sleep(1)  # nobody is faster by hand, and the old name has to be free
         began = self.inner.now()
         self.guest.get("for h in /sys/class/scsi_host/host*; do echo '- - -' >$h/scan; done")
         self.see("and plugged in", [ATTENTION, READY, "capacity .*"], began)
         self.tap.equal(self.guest.get("ls /sys/block | grep sr"), "sr0", "%s: under its old name" % self.mode)
         self.contents("and plugged in", "a")
+        time.sleep(1)  # for looks that are under way
+        after = self.guest.get(descriptors)
+        self.tap.equal(after, before, "%s: with as many descriptors as before" % self.mode)
 
 
 def run_mode(tap, guest, discs, mode):
