@@ -82,3 +82,32 @@ apt_unpack() {
 apt_dependency() {
     APT_CONFIG=$1/apt.conf apt-cache depends "$2" | sed -n 's/^ *Depends: //p' | grep -m 1 -E "$3"
 }
+
+# apt_pretend DIR PACKAGE...: as if the packages were installed, so that they are not fetched for others that depend on them.
+apt_pretend() {
+    local dir=$1 name
+    shift
+    for name; do
+        printf 'Package: %s\nStatus: install ok installed\nArchitecture: amd64\nVersion: 999:1\nMaintainer: none\nDescription: none\n\n' "$name"
+    done >>"$dir/var/lib/dpkg/status"
+}
+
+# wrap_program OUT TARGET PROGRAM [WORDS [LINE]]: OUT/bin/NAME, which runs PROGRAM (a path inside OUT/root) on the libraries
+# unpacked beside it, for any user, from any folder, once OUT has become TARGET.  WORDS come before the arguments, LINE before
+# it all; both are shell text.
+wrap_program() {
+    local out=$1 root=$2/root program=$3 words=${4-} line=${5-} loader libs lib
+    loader=$(cd "$out/root" && find usr/lib* lib* -name 'ld-linux-x86-64.so.2' 2>/dev/null | head -n 1)
+    libs=$root/usr/lib/x86_64-linux-gnu
+    for lib in pulseaudio nss blas lapack ceph; do
+        [ ! -d "$out/root/usr/lib/x86_64-linux-gnu/$lib" ] || libs=$libs:$root/usr/lib/x86_64-linux-gnu/$lib
+    done
+    [ ! -d "$out/root/lib/x86_64-linux-gnu" ] || [ -L "$out/root/lib" ] || libs=$libs:$root/lib/x86_64-linux-gnu
+    mkdir -p "$out/bin"
+    cat >"$out/bin/${program##*/}" <<EOF
+#!/bin/sh
+${line:+$line
+}exec '$root/$loader' --argv0 "\$0" --library-path '$libs' '$root/$program'$words "\$@"
+EOF
+    chmod 755 "$out/bin/${program##*/}"
+}

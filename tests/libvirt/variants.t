@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "li
 import host as libvirt_host
 
 libvirt_host.enter()
-from domain import Domain, give_to_qemu
+from domain import Domain
 from host import ENGINE, IMAGES, ROOT, SPINDLE, Host, run
 from tap import Tap
 from variants import SECRET, all_variants
@@ -34,14 +34,14 @@ class Sources:
     """Images, loop devices and servers; text(xml) puts their names in."""
 
     def __init__(self, host):
-        self.loops, self.processes = [], []
+        self.host, self.loops, self.processes = host, [], []
         self.random = random.Random(1)
         for name, size in (("one.iso", 5 << 20), ("two.iso", 3 << 20), ("disk.raw", 8 << 20)):
             self.noise(name, size)
         os.mkdir(IMAGES + "/folder")
         run(self.engine("qemu-img"), "create", "-q", "-f", "qcow2", self.path("cd.qcow2"), "8M")
-        give_to_qemu(self.path("cd.qcow2"))
-        self.make_luks(host)
+        self.host.give_to_qemu(self.path("cd.qcow2"))
+        self.make_luks()
         self.values = {"LOOP-RO": self.loop("loop-ro", True), "LOOP-RW": self.loop("loop-rw", False)}
         self.serve()
 
@@ -56,9 +56,9 @@ class Sources:
     def noise(self, name, size):
         with open(self.path(name), "wb") as f:
             f.write(self.random.randbytes(size))
-        return give_to_qemu(self.path(name))
+        return self.host.give_to_qemu(self.path(name))
 
-    def make_luks(self, host):
+    def make_luks(self):
         key = "/mnt/key"
         with open(key, "w") as f:
             f.write(PASSPHRASE)
@@ -67,11 +67,11 @@ class Sources:
         run(self.engine("qemu-img"), "create", "-q", "-f", "qcow2", "--object", "secret,id=s,file=" + key,
             "-o", "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10", self.path("luks.qcow2"), "8M")
         for name in ("luks.img", "luks.qcow2"):
-            give_to_qemu(self.path(name))
+            self.host.give_to_qemu(self.path(name))
         with open("/mnt/secret.xml", "w") as f:
             f.write("<secret ephemeral='no' private='yes'><uuid>%s</uuid></secret>" % SECRET)
-        host.get("secret-define", "/mnt/secret.xml")
-        host.get("secret-set-value", SECRET, "--file", key, "--plain")
+        self.host.get("secret-define", "/mnt/secret.xml")
+        self.host.get("secret-set-value", SECRET, "--file", key, "--plain")
 
     def loop(self, name, read_only):
         self.noise(name, 4 << 20)
@@ -92,7 +92,7 @@ class Sources:
                                                    stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         while not os.path.exists(self.path("nbd.sock")):
             time.sleep(0.05)
-        give_to_qemu(self.path("nbd.sock"))
+        self.host.give_to_qemu(self.path("nbd.sock"))
 
     @staticmethod
     def free_port():

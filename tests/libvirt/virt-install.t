@@ -13,7 +13,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "li
 import host as libvirt_host
 
 libvirt_host.enter()
-from domain import give_to_qemu
 from guest import maker
 from host import ENGINE, IMAGES, ROOT, SPINDLE, URI, Host, run
 from tap import Tap
@@ -36,19 +35,19 @@ def define_secret(host):
     host.get("secret-set-value", SECRET, "--file", "/mnt/passphrase", "--plain")
 
 
-def make_disk(name):
+def make_disk(host, name):
     path = "%s/%s.luks" % (IMAGES, name)
     run(os.path.join(ROOT, "build", "tools", "spindle-img"), "create", "-q", "-f", "luks", "--object",
         "secret,id=s,file=/mnt/passphrase", "-o", "key-secret=s,iter-time=10", path, SIZE)
-    return give_to_qemu(path)
+    return host.give_to_qemu(path)
 
 
-def command(name, cdrom, emulator):
+def command(host, name, cdrom, emulator):
     luks = "./devices/disk[1]/source/encryption"
     return ["virt-install", "--connect", URI, "--name", name, "--memory", "512", "--virt-type", "qemu", "--osinfo",
             "detect=off,require=off", "--network", "none", "--graphics", "none", "--noautoconsole", "--wait", str(MINUTES),
             "--serial", "file,path=%s/%s.serial" % (IMAGES, name), "--cdrom", cdrom,
-            "--disk", "path=%s,format=raw,bus=sata" % make_disk(name),
+            "--disk", "path=%s,format=raw,bus=sata" % make_disk(host, name),
             "--xml", "./devices/emulator=" + emulator, "--xml", "./devices/serial[1]/source/@append=on",
             "--xml", luks + "/@format=luks", "--xml", luks + "/secret/@type=passphrase", "--xml", luks + "/secret/@uuid=" + SECRET]
 
@@ -64,7 +63,7 @@ def serial_text(name):
 def install(tap, host, name, cdrom, emulator):
     """Seconds from the command to the end of the installation, and to the installed system's prompt."""
     began = time.monotonic()
-    done = subprocess.run(command(name, cdrom, emulator), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run(command(host, name, cdrom, emulator), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60 * (MINUTES + 1))
     finished = time.monotonic() - began
     good = done.returncode == 0 and "installer: finished" in serial_text(name)
@@ -97,7 +96,7 @@ with Tap() as tap:
     check_drives(tap, host, "spindle")
     host.virsh("destroy", "spindle")
     server.stop()
-    local = give_to_qemu(shutil.copy(iso, IMAGES + "/debian.iso"))
+    local = host.give_to_qemu(shutil.copy(iso, IMAGES + "/debian.iso"))
     stock = install(tap, host, "qemu", local, ENGINE)
     host.virsh("destroy", "qemu")
     tap.note("installed after %.1f s (from the server), QEMU's own drives %.1f s (from a local file); booted after %.1f s and %.1f s"

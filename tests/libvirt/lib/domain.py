@@ -8,8 +8,6 @@ import time
 from guest import Channel, Guest, GuestError, accelerator, maker
 from host import IMAGES, SPINDLE, HostError
 
-QEMU_USER = "libvirt-qemu"
-
 
 def disk(source="", target="sda", bus="sata", device="cdrom", kind="file", driver="<driver name='qemu' type='raw'/>", extra="",
          attributes=""):
@@ -22,11 +20,6 @@ def disk(source="", target="sda", bus="sata", device="cdrom", kind="file", drive
         "<readonly/>" if device == "cdrom" else "")
 
 
-def give_to_qemu(path):
-    shutil.chown(path, QEMU_USER, QEMU_USER)
-    return path
-
-
 class Domain:
     """Defined on a Host; its disks are given as XML. guest: whether a Linux guest is booted in it."""
 
@@ -35,7 +28,7 @@ class Domain:
         self.host, self.name, self.guest = host, name, guest
         self.folder = "%s/%s" % (IMAGES, name)
         os.makedirs(self.folder, exist_ok=True)
-        give_to_qemu(self.folder)
+        host.give_to_qemu(self.folder)
         self.control = self.boot = None
         self.channel = ""
         boot = os_xml
@@ -72,7 +65,7 @@ class Domain:
         if os.path.exists(path):
             os.unlink(path)
         self.control = Channel(self.folder, "control")
-        give_to_qemu(path)
+        self.host.give_to_qemu(path)
 
     def start(self, command=("start",), timeout=120):
         if self.guest:

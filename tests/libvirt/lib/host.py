@@ -55,6 +55,22 @@ def run(*command):
     return done.stdout.strip()
 
 
+def newer_libvirt():
+    """The folder of scripts/libvirt, or None where Debian's archive does not have it or cannot be reached."""
+    done = subprocess.run([os.path.join(ROOT, "scripts", "libvirt")], stdout=subprocess.PIPE, text=True)
+    return None if done.returncode else done.stdout.strip()
+
+
+def put_over(newer):
+    """The newer libvirt's files in the places where it looks for them, and its configuration instead of the system's."""
+    usr = newer + "/root/usr"
+    for name in ("share/libvirt", "lib/x86_64-linux-gnu/libvirt"):
+        run("mount", "--bind", usr + "/" + name, "/usr/" + name)
+    run("mount", "--bind", newer + "/bin/libvirt_iohelper", "/usr/lib/libvirt/libvirt_iohelper")
+    run("cp", "-a", newer + "/root/etc/libvirt", "/mnt/etc-libvirt")
+    run("mount", "--bind", "/mnt/etc-libvirt", "/etc/libvirt")
+
+
 def lay_out():
     """The folders of HOME_DIR, and private copies of libvirt's."""
     engine = os.path.dirname(os.path.dirname(run(os.path.join(ROOT, "scripts", "engine"))))
@@ -97,10 +113,17 @@ def hide_kvm():
 
 
 class Host:
-    """libvirtd and virtlogd. as_root: QEMU runs as root instead of the user libvirt-qemu."""
+    """libvirtd and virtlogd. as_root: QEMU runs as root instead of the user libvirt-qemu. newer: the folder of a libvirt that
+    takes the system's place."""
 
-    def __init__(self, as_root=False):
+    def __init__(self, as_root=False, newer=None):
         lay_out()
+        if newer:
+            put_over(newer)
+        self.newer = newer
+        self.virsh_program = newer + "/bin/virsh" if newer else "virsh"
+        self.daemon_folder = newer + "/bin" if newer else "/usr/sbin"
+        self.qemu_user = "root" if as_root else "libvirt-qemu"
         if accelerator() != "kvm" and os.path.exists("/dev/kvm"):
             hide_kvm()
         if as_root:
@@ -114,8 +137,8 @@ class Host:
         log = open("/mnt/%s.log" % name, "ab")
         env = dict(os.environ, PATH=HOME_DIR + "/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         env.pop("SPINDLE_QEMU", None)
-        self.daemons[name] = subprocess.Popen(["/usr/sbin/" + name, "--pid-file", "/run/libvirt/%s.pid" % name], env=env, stdin=subprocess.DEVNULL, stdout=log,
-                                              stderr=log, start_new_session=True)
+        self.daemons[name] = subprocess.Popen(["%s/%s" % (self.daemon_folder, name), "--pid-file", "/run/libvirt/%s.pid" % name],
+                                              env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
     def start_libvirtd(self, timeout=60):
         self.start_daemon("libvirtd")
@@ -137,15 +160,34 @@ class Host:
 
     def virsh(self, *args, timeout=120):
         """(exit status, output of both streams)"""
-        done = subprocess.run(["virsh", "-c", URI, "-q"] + list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run([self.virsh_program, "-c", URI, "-q"] + list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               stdin=subprocess.DEVNULL, text=True, timeout=timeout)
         return done.returncode, done.stdout.strip()
+
+    def event(self, domain, kind, cause):
+        """What `virsh event` says of the domain's next event of the kind. cause() is called until one comes, as it does not say
+        when it begins to listen."""
+        process = subprocess.Popen([self.virsh_program, "-c", URI, "event", domain, "--event", kind, "--timeout", "60"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while True:
+            cause()
+            try:
+                return process.communicate(timeout=1)[0]
+            except subprocess.TimeoutExpired:
+                pass
 
     def get(self, *args, timeout=120):
         status, text = self.virsh(*args, timeout=timeout)
         if status:
             raise HostError("virsh %s: %s" % (shlex.join(args), text))
         return text
+
+    def give_to_qemu(self, path):
+        shutil.chown(path, self.qemu_user, self.qemu_user)
+        return path
+
+    def versions(self):
+        return "%s, QEMU as %s" % (" ".join(self.get("version", "--daemon").split()), self.qemu_user)
 
     def domain_log(self, name):
         try:
