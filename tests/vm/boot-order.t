@@ -63,22 +63,30 @@ def write_uefi(folder, letter):
                         os.path.join(folder, letter + ".disc"), at("tree")], check=True, stderr=subprocess.DEVNULL)
 
 
+def read(path):
+    with open(path, errors="replace") as f:
+        return f.read()
+
+
 def booted(program, folder, args, expected):
-    """The letters, in order."""
-    serial = os.path.join(folder, "serial")
-    with open(serial, "wb"):
-        pass
+    """The letters, in order. SeaBIOS says on its debug port when it has nothing more to boot; UEFI does not: what comes there
+    after the expected letters, if anything, comes at once."""
+    serial, log = os.path.join(folder, "serial"), os.path.join(folder, "log")
+    for path in (serial, log):
+        with open(path, "wb"):
+            pass
     process = subprocess.Popen([program, "-accel", "tcg", "-m", "128", "-display", "none", "-nodefaults", "-serial", "file:" + serial,
-                                *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder)
+                                "-chardev", "file,id=log,path=" + log, "-device", "isa-debugcon,iobase=0x402,chardev=log", *args],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder)
     end, text, quiet = time.monotonic() + 60, "", 0
     try:
-        # What comes after the expected letters, if anything, comes at once.
-        while time.monotonic() < end and process.poll() is None and (text != expected or quiet < 8):
-            time.sleep(0.1)
-            with open(serial) as f:
-                now = "".join(re.findall("<([ABGH])>", f.read()))
-            quiet = quiet + 1 if now == text else 0
+        while time.monotonic() < end and process.poll() is None and quiet < 16:
+            time.sleep(0.05)
+            told, now = read(log), "".join(re.findall("<([ABGH])>", read(serial)))
+            quiet = quiet + 1 if now == text == expected and "SeaBIOS" not in told else 0
             text = now
+            if "No bootable device." in told:
+                break
     finally:
         process.terminate()
         text += process.communicate(timeout=20)[0].decode() if process.returncode not in (None, 0) else ""
