@@ -18,7 +18,7 @@ CASES = [
     ("boot", ["--help"], 0, "./boot [ISO | URL | /dev/DRIVE] [-- OPTION...]"),
     ("check", ["nosuch"], 1, "check: no test is named 'nosuch' (see ./check --list)"),
     ("check", ["tree", "--nosuch"], 1, "check: no test is named '--nosuch' (see ./check --list)"),
-    ("check", ["--help"], 0, "./check [NAME...]"),
+    ("check", ["--help"], 0, "./check [--times] [NAME...]"),
     ("bench", ["nosuch"], 1, "bench: no benchmark is named 'nosuch' (see ./bench --list)"),
     ("bench", ["--help"], 0, "./bench [NAME...]"),
 ]
