@@ -34,7 +34,8 @@ fi
 
 git ls-files -co --exclude-standard | while read -r f; do
     [ -f "$f" ] || continue
-    first=$(head -c 2 "$f" | tr -d '\0')
+    first=
+    { IFS= LC_ALL=C read -r -n 2 first <"$f"; } 2>/dev/null
     case $f in tests/vm/guest/* | tests/vm/live/*) continue ;; esac
     if [ "$first" = '#!' ] && [ ! -x "$f" ]; then echo "$f: has an interpreter line but is not executable"; fi
     if [ "$first" != '#!' ] && [ -x "$f" ]; then echo "$f: is executable but has no interpreter line"; fi
@@ -43,26 +44,43 @@ done | result 'executable bits'
 git ls-files -co --exclude-standard '*.c' '*.h' '*.py' '*.sh' '*.t' '*.rst' '*.build' '*.def' scripts boot check bench |
     xargs -d '\n' grep -nP '\s+$|\t' 2>/dev/null | result 'no tabs, no trailing space'
 
-git ls-files -co --exclude-standard 'scripts/*' 'tests/*' boot check bench .ci/run | while read -r f; do
-    [ -f "$f" ] || continue
-    case $(head -n 1 "$f" | tr -d '\0') in
-    '#!'*bash) bash -n "$f" 2>&1 ;;
-    '#!'*/sh) sh -n "$f" 2>&1 ;;
-    '#!'*python3) python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" 2>&1 ;;
-    esac
-done | result 'scripts parse'
+pythons=()
+git ls-files -co --exclude-standard 'scripts/*' 'tests/*' boot check bench .ci/run | {
+    while read -r f; do
+        [ -f "$f" ] || continue
+        first=
+        { IFS= LC_ALL=C read -r first <"$f"; } 2>/dev/null
+        case $first in
+        '#!'*bash) bash -n "$f" 2>&1 ;;
+        '#!'*/sh) sh -n "$f" 2>&1 ;;
+        '#!'*python3) pythons+=("$f") ;;
+        esac
+    done
+    python3 -c '
+import ast, sys
+for name in sys.argv[1:]:
+    try:
+        ast.parse(open(name).read(), name)
+    except SyntaxError as error:
+        print("%s: %s" % (name, error))' "${pythons[@]}" 2>&1
+} | result 'scripts parse'
 
 # Names of files in the documents and in the comments: a path from the root, or a name that some file has.
-mapfile -t tracked < <(git ls-files -co --exclude-standard)
-known=$(printf '%s\n' "${tracked[@]}" "${tracked[@]##*/}" | sort -u)
-git ls-files -co --exclude-standard '*.rst' '*.c' '*.h' '*.build' | while read -r f; do
-    [ -f "$f" ] || continue
-    case $f in
-    *.rst) cat "$f" ;;
-    *) sed -n 's,^ *\(/\*\|\*\|#\) ,&,p' "$f" ;;
-    esac | grep -oE '(^|[^./[:alnum:]_-])[a-z][[:alnum:]_/-]*\.(c|t|py|sh|def)\b' | grep -oE '[a-z][[:alnum:]_./-]*' | sort -u |
-        comm -23 - <(printf '%s\n' "$known") | sed "s|^|$f names |"
-done | result 'files named in documents and comments are there'
+{
+    git ls-files -co --exclude-standard '*.rst' | xargs -d '\n' grep -sH ''
+    git ls-files -co --exclude-standard '*.c' '*.h' '*.build' | xargs -d '\n' grep -sHE '^ *(/\*|\*|#) '
+} | awk '
+    NR == FNR { known[$0] = 1; sub(/.*\//, ""); known[$0] = 1; next }
+    {
+        file = substr($0, 1, index($0, ":") - 1)
+        text = " " substr($0, index($0, ":") + 1) " "
+        while (match(text, /[^.\/A-Za-z0-9_-][a-z][A-Za-z0-9_\/-]*\.(c|t|py|sh|def)[^A-Za-z0-9_]/)) {
+            name = substr(text, RSTART + 1, RLENGTH - 2)
+            if (!(name in known) && !seen[file, name]++)
+                print file " names " name
+            text = substr(text, RSTART + RLENGTH - 1)
+        }
+    }' <(git ls-files -co --exclude-standard) - | result 'files named in documents and comments are there'
 
 # The README leads to every page, and gives a reason for every library that the programs cannot do without.
 {
