@@ -133,10 +133,10 @@ static bool blkdebug_open(BlockNode *node, Options *options, GError **error)
     const char *config = options_get(options, "config");
     uint64_t align;
     g_autofree char *filename = NULL;
-    if (!options_get_uint(options, "align", 0, BUFFER_MAX, 0, &align, error)) {
+    if (!options_get_size(options, "align", 0, &align, error)) {
         return false;
     }
-    if (align > 0 && !is_power_of_2(align)) {
+    if (align > 0 && (!is_power_of_2(align) || align > BUFFER_MAX)) {
         return error_set(error, "Cannot meet constraints with align %" G_GUINT64_FORMAT, align);
     }
     if ((config && config[0] && !blkdebug_read_config(&s->rules, config, error)) ||

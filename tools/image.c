@@ -100,10 +100,13 @@ static void apply_spec(const ImageSpec *spec, Options *options, bool direct, boo
     }
 }
 
-/* `aio` belongs to the protocol node. */
+/* `aio` belongs to a node that is a file, where it is said to be one. */
 static void apply_aio(const ImageSpec *spec, Options *options, bool protocol_on_top)
 {
-    if (spec->aio) {
+    static const char *const files[] = {"file", "host_device", "host_cdrom", NULL};
+    const char *driver = options_get(options, protocol_on_top ? "driver" : "file.driver");
+
+    if (spec->aio && driver && g_strv_contains(files, driver)) {
         set_default(options, protocol_on_top ? "aio" : "file.aio", spec->aio);
     }
 }

@@ -168,7 +168,8 @@ static int resize_image(const ToolArgs *args, Image *image, const char *text)
         log_gerror(error, NULL);
         return EXIT_FAILURE;
     }
-    if (mode && !strcmp(mode, "full")) {
+    if (mode &&
+        strcmp(mode, "off") != 0) { /* zeroes that are not unmapped take their room, however they are made */
         int r = block_write_zeroes(image->node, now, size - now, 0);
         if (r < 0) {
             log_error("Could not write zeros for preallocation: %s", g_strerror(-r));
@@ -187,8 +188,9 @@ static int resize_run(const ToolArgs *args)
     if (tool_count(args) != 2) {
         return tool_wrong(args, "Expecting image file name and size");
     }
-    if (mode && strcmp(mode, "off") && strcmp(mode, "full")) {
-        log_error("Invalid preallocation mode '%s'; off and full are supported", mode);
+    static const char *const modes[] = {"off", "falloc", "full", NULL};
+    if (mode && !g_strv_contains(modes, mode)) {
+        log_error("Invalid preallocation mode '%s'; off, falloc and full are supported", mode);
         return EXIT_FAILURE;
     }
     g_auto(Image) image = {0};
@@ -201,7 +203,7 @@ static const ToolOption resize_options[] = {
     IMG_FORMAT,
     IMG_IMAGE_OPTS,
     {0, "shrink", NULL, "allow the image to become smaller"},
-    {0, "preallocation", "off|full", "what to do with the new part"},
+    {0, "preallocation", "off|falloc|full", "what to do with the new part"},
     TOOL_QUIET,
     TOOL_OBJECT,
     TOOL_HELP,
@@ -211,7 +213,7 @@ static const ToolOption resize_options[] = {
 const ToolCommand img_resize = {
     .name = "resize",
     .summary = "Makes an image larger or smaller",
-    .usage = "[-f FMT | --image-opts] [--preallocation off|full] [--shrink]\n"
+    .usage = "[-f FMT | --image-opts] [--preallocation off|falloc|full] [--shrink]\n"
              "        [-q] [--object OBJDEF] FILE [+-]SIZE",
     .options = resize_options,
     .operands =

@@ -124,11 +124,34 @@ static bool parse_open(IoShell *shell, int argc, char **argv, OpenArguments *ret
         }
     }
     ret->path = at < argc ? argv[at] : NULL;
-    if (at + 1 < argc || (ret->path != NULL) == (ret->options != NULL)) {
-        io_shell_print(shell, "open: give either a path or -o OPTIONS\n");
+    if (at + 1 < argc || (!ret->path && !ret->options)) {
+        io_shell_print(shell, "open: give one path, or -o OPTIONS, or both\n");
         return false;
     }
     return (!ret->cache || valid_cache(ret->cache)) && (!ret->discard || valid_discard(ret->discard));
+}
+
+/* The options of a format node over what the path names, `text` having the last word. NULL: an error. */
+static char *options_with_path(const char *path, const char *text, GError **error)
+{
+    g_autoptr(Options) all = options_new();
+    g_autoptr(Options) said = options_parse(text, NULL, error);
+    g_autoptr(Options) file = said ? block_options_from_filename(path, error) : NULL;
+
+    if (!file) {
+        return NULL;
+    }
+    options_set(all, "driver", "raw");
+    g_auto(GStrv) names = options_keys(file);
+    for (char **name = names; *name; name++) {
+        g_autofree char *key = g_strconcat("file.", *name, NULL);
+        options_set(all, key, options_get(file, *name));
+    }
+    g_auto(GStrv) keys = options_keys(said);
+    for (char **key = keys; *key; key++) {
+        options_set(all, *key, options_get(said, *key));
+    }
+    return options_to_string(all);
 }
 
 static int open_run(IoShell *shell, int argc, char **argv)
@@ -142,7 +165,14 @@ static int open_run(IoShell *shell, int argc, char **argv)
         io_shell_print_error(shell, "spindle-io: file open already, try 'help close'\n");
         return -EBUSY;
     }
-    replace(&session->name, o.path ? o.path : o.options);
+    g_autofree char *both = NULL;
+    GError *error = NULL;
+    if (o.path && o.options && !(both = options_with_path(o.path, o.options, &error))) {
+        io_shell_print_error(shell, "%s: %s\n", program_invocation_short_name, error->message);
+        g_error_free(error);
+        return -EINVAL;
+    }
+    replace(&session->name, both ? both : o.path ? o.path : o.options);
     replace(&session->cache, o.cache);
     replace(&session->discard, o.discard ? o.discard : "unmap");
     replace(&session->format, NULL);
@@ -226,7 +256,7 @@ static const IoCommand session_commands[] = {
     {"open", "o", open_run, 1, -1, IO_ON_LOOP, "[-rnkU] [-t cache] [-d discard] [-o options] [path]",
      "open the file specified by path",
      " -r  for reading only\n -n  without the host's page cache (-t none)\n -U  although others write to it\n"
-     " -o  by options (driver=raw,file.filename=x) instead of a path\n\n Example:\n  open -o "
+     " -o  by options (driver=raw,file.filename=x), which a path may add the file to\n\n Example:\n  open -o "
      "driver=raw,file.filename=disc.iso\n"},
     {"quit", "q", quit_run, 0, 0, IO_ON_LOOP, "", "exit the program", NULL},
     {"reopen", NULL, reopen_run, 0, -1, IO_NEEDS_NODE | IO_ON_LOOP, "[(-r|-w)] [-c cache]",
@@ -242,7 +272,7 @@ static int run_interactive(Session *session, IoShell *shell)
     char *line = NULL;
     size_t room = 0;
     for (;;) {
-        fputs("spindle-io> ", stdout);
+        printf("%s> ", program_invocation_short_name);
         fflush(stdout);
         if (session->quit || getline(&line, &room, stdin) < 0) {
             break;

@@ -175,7 +175,13 @@ static bool add_objects(const ToolArgs *args)
     return true;
 }
 
-/* getopt over the whole of argv; false when it has complained. */
+/* "-2K": a size to take away, and no option. */
+static bool is_difference(const char *arg)
+{
+    return arg[0] == '-' && g_ascii_isdigit(arg[1]);
+}
+
+/* getopt over the whole of argv, but for a difference at its end; false when it has complained. */
 static bool parse(ToolArgs *args, int argc, char **argv)
 {
     g_autoptr(GString) letters = g_string_new(NULL);
@@ -183,8 +189,8 @@ static bool parse(ToolArgs *args, int argc, char **argv)
     char *argv0 = argv[0];
     argv[0] = (char *)args->full_name; /* for getopt's messages */
     optind = 0;
-    int code;
-    while ((code = getopt_long(argc, argv, letters->str, list, NULL)) != -1 && code != '?') {
+    int code, parsed = argc > 1 && is_difference(argv[argc - 1]) ? argc - 1 : argc;
+    while ((code = getopt_long(parsed, argv, letters->str, list, NULL)) != -1 && code != '?') {
         store(args, code, optarg);
     }
     argv[0] = argv0;

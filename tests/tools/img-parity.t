@@ -135,6 +135,9 @@ q resize -f raw a.raw 12M
 q resize -f raw a.raw +1M
 q resize -f raw a.raw 1M
 q resize -f raw --shrink a.raw -- -1M
+q resize -f raw --shrink a.raw -4K
+q resize -f raw --preallocation=falloc a.raw +8K
+q create -f raw -o extent_size_hint=1M hint.raw 1M
 q resize -f raw --shrink a.raw 0
 q resize -f raw a.raw x
 q resize -f raw a.raw
