@@ -57,8 +57,15 @@ bool launch_make_folder(const char *folder, const RunAs *as, GError **error)
 }
 
 /* A secret goes as key=value: a JSON parser would leave copies of it in the drive process's memory. */
-static char *drive_arg(const PlanArg *arg)
+static char *drive_arg(const Plan *plan, guint index)
 {
+    const PlanArg *arg = g_ptr_array_index(plan->drive, index);
+    g_autofree char *path = plan_device_path(plan, index);
+    if (path) {
+        g_autoptr(Options) device = options_parse(arg->arg, "driver", NULL);
+        options_set(device, "qdev", path);
+        return options_to_string(device);
+    }
     g_autoptr(Options) options =
         !strcmp(arg->name, "--object") && arg->arg ? options_parse(arg->arg, "qom-type", NULL) : NULL;
 
@@ -82,7 +89,7 @@ static char **drive_argv(const Plan *plan, const char *folder, const RouterSetup
     for (guint i = 0; i < plan->drive->len; i++) {
         const PlanArg *arg = g_ptr_array_index(plan->drive, i);
         g_ptr_array_add(argv, g_strdup(arg->name));
-        g_ptr_array_add(argv, drive_arg(arg));
+        g_ptr_array_add(argv, drive_arg(plan, i));
     }
     if (plan->incoming) {
         g_ptr_array_add(argv, g_strdup("--incoming"));

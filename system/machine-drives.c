@@ -118,13 +118,24 @@ static bool device_id_taken(Machine *machine, const char *id)
     return false;
 }
 
-static Backend *add_backend(Machine *machine, const DriveProps *props, const char *name, BlockNode *node,
-                            Drive *drive)
+/* Numbered from the one behind the last that was told. */
+static char *anonymous_path(Machine *machine, const char *told)
+{
+    const char *number = told ? strrchr(told, '[') : NULL;
+
+    if (number) {
+        machine->anonymous = (unsigned)g_ascii_strtoull(number + 1, NULL, 10) + 1;
+        return g_strdup(told);
+    }
+    return g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous++);
+}
+
+static Backend *add_backend(Machine *machine, const DriveProps *props, const char *name, const char *told,
+                            BlockNode *node, Drive *drive)
 {
     Backend *backend = backend_new(machine->monitor, name, NULL); /* the name is free */
     g_autofree char *path =
-        props->id ? g_strdup_printf("/machine/peripheral/%s", props->id)
-                  : g_strdup_printf("/machine/peripheral-anon/device[%u]", machine->anonymous++);
+        props->id ? g_strdup_printf("/machine/peripheral/%s", props->id) : anonymous_path(machine, told);
 
     backend->writeback = props->write_back;
     backend->rerror = drive_on_error(props->rerror, ON_ERROR_REPORT);
@@ -135,8 +146,9 @@ static Backend *add_backend(Machine *machine, const DriveProps *props, const cha
     return backend;
 }
 
-/* `name`: of the backend, or NULL. `hot`: the guest runs. */
-static bool add_device(Machine *machine, Options *options, const char *name, bool hot, GError **error)
+/* `name`: of the backend, or NULL. `path`: of a drive without an id, or NULL. `hot`: the guest runs. */
+static bool add_device(Machine *machine, Options *options, const char *name, const char *path, bool hot,
+                       GError **error)
 {
     DriveProps props;
     Slot slot = {0};
@@ -170,7 +182,7 @@ static bool add_device(Machine *machine, Options *options, const char *name, boo
     if (!slot.drive) {
         return false;
     }
-    slot.backend = add_backend(machine, &props, name, node, slot.drive);
+    slot.backend = add_backend(machine, &props, name, path, node, slot.drive);
     slot.backend->props = options_ref(options);
     slot.backend->hotplugged = hot;
     slot.backend->hotpluggable = controller_hot_plugs(slot.controller);
@@ -184,12 +196,14 @@ bool machine_add_device(Machine *machine, Options *options, GError **error)
     g_autofree char *name = g_strdup(options_get(options, "backend"));
 
     options_remove(options, "backend");
-    return add_device(machine, options, name, false, error);
+    g_autofree char *path = g_strdup(options_get(options, "qdev"));
+    options_remove(options, "qdev");
+    return add_device(machine, options, name, path, false, error);
 }
 
 bool machine_plug(void *opaque, Options *options, GError **error)
 {
-    return add_device(opaque, options, NULL, true, error);
+    return add_device(opaque, options, NULL, NULL, true, error);
 }
 
 static Slot *find_slot(Machine *machine, const Backend *backend)

@@ -248,6 +248,31 @@ Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks 
     return ok ? g_steal_pointer(&plan) : NULL;
 }
 
+static bool is_anonymous(const char *device)
+{
+    g_autoptr(Options) options = device ? options_parse(device, "driver", NULL) : NULL;
+
+    return options && !options_has(options, "id");
+}
+
+char *plan_device_path(const Plan *plan, guint index)
+{
+    const PlanArg *arg = g_ptr_array_index(plan->drive, index);
+    unsigned number = 0;
+
+    if (strcmp(arg->name, "--device") != 0 || !is_anonymous(arg->arg)) {
+        return NULL;
+    }
+    for (char **word = plan->qemu_argv; word[0] && word[1]; word++) {
+        number += (!strcmp(*word, "-device") || !strcmp(*word, "--device")) && is_anonymous(word[1]);
+    }
+    for (guint i = 0; i < index; i++) {
+        const PlanArg *other = g_ptr_array_index(plan->drive, i);
+        number += !strcmp(other->name, "--device") && is_anonymous(other->arg);
+    }
+    return g_strdup_printf("/machine/peripheral-anon/device[%u]", number);
+}
+
 void plan_free(Plan *plan)
 {
     if (plan) {

@@ -81,6 +81,9 @@ typedef struct Plan {
 /* argv without argv[0]; `socket_dir` is a folder that need not exist yet. NULL and an error that begins with
  * the option ("-cdrom b: drive with bus=2, unit=0 (index=2) exists"). */
 Plan *plan_new(const char *const *argv, const char *socket_dir, const PlanHooks *hooks, GError **error);
+/* The QOM path of the drive that plan->drive[index] makes, the caller's; NULL: it has an id, or is none.
+ * Paths of drives without an id are numbered behind QEMU's devices without one. */
+char *plan_device_path(const Plan *plan, guint index);
 void plan_free(Plan *plan); /* NULL is allowed */
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)

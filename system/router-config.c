@@ -51,7 +51,7 @@ RouterConfigPort *router_config_add_port(RouterConfig *config)
     return port;
 }
 
-static void add_device(RouterConfig *config, JsonObject *device)
+static void add_device(RouterConfig *config, JsonObject *device, const char *path)
 {
     JsonObject *object = json_object_new();
     const char *bus = json_object_get_string_member_with_default(device, "bus", "");
@@ -64,6 +64,9 @@ static void add_device(RouterConfig *config, JsonObject *device)
                                   json_object_get_string_member_with_default(device, "driver", ""));
     g_autofree char *controller = dot ? g_strndup(bus, dot - bus) : g_strdup(bus);
     json_object_set_string_member(object, "controller", controller);
+    if (path) {
+        json_object_set_string_member(object, "path", path);
+    }
     json_array_add_object_element(config->devices, object);
 }
 
@@ -99,7 +102,8 @@ void router_config_add_plan(RouterConfig *config, const Plan *plan)
             continue;
         }
         if (!strcmp(arg->name, "--device")) {
-            add_device(config, json_node_get_object(node));
+            g_autofree char *path = plan_device_path(plan, i);
+            add_device(config, json_node_get_object(node), path);
         } else if (!strcmp(arg->name, "--blockdev")) {
             json_array_add_object_element(config->nodes, with_booleans(json_node_get_object(node)));
         }

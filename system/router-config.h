@@ -30,18 +30,18 @@ typedef struct RouterConfigFd {
 } RouterConfigFd;
 
 typedef struct RouterConfig {
-    char *folder;           /* to remove at the end */
-    int engine, drives;     /* the router's own sessions with QEMU and the drive process */
-    bool timestamp;         /* -msg timestamp=on */
-    char *user;             /* "NAME" or "UID:GID": who to be from the start on; NULL: as it is */
-    bool sandbox;           /* starts no programs */
-    bool no_shutdown;       /* SHUTDOWN is not QEMU's end */
-    char *incoming;         /* -incoming, or NULL */
-    bool autostart;         /* the machine runs when it has its state */
-    GArray *inherited;      /* RouterConfigFd: while a state is awaited */
-    GPtrArray *ports;       /* RouterConfigPort */
-    JsonArray *devices;     /* objects with `id`, `driver` of each drive, `device` of its controller */
-    JsonArray *nodes;       /* arguments of blockdev-add for the nodes that the drive process has */
+    char *folder;       /* to remove at the end */
+    int engine, drives; /* the router's own sessions with QEMU and the drive process */
+    bool timestamp;     /* -msg timestamp=on */
+    char *user;         /* "NAME" or "UID:GID": who to be from the start on; NULL: as it is */
+    bool sandbox;       /* starts no programs */
+    bool no_shutdown;   /* SHUTDOWN is not QEMU's end */
+    char *incoming;     /* -incoming, or NULL */
+    bool autostart;     /* the machine runs when it has its state */
+    GArray *inherited;  /* RouterConfigFd: while a state is awaited */
+    GPtrArray *ports;   /* RouterConfigPort */
+    JsonArray *devices; /* objects with `id` (else `path`), `name`, `driver` of each drive, `controller` */
+    JsonArray *nodes;   /* arguments of blockdev-add for the nodes that the drive process has */
     JsonArray *controllers; /* objects with `device`, `user-id`, `hidden`, see PlanPort */
 } RouterConfig;
 

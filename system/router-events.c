@@ -68,13 +68,19 @@ void router_device_add(Router *router, const char *id, const char *driver, const
     json_array_add_object_element(router->config->devices, object);
 }
 
-void router_device_remove(Router *router, const char *id)
+static const char *device_path(JsonObject *device)
+{
+    return json_object_get_string_member_with_default(device, "path", "");
+}
+
+void router_device_remove(Router *router, const char *id, const char *path)
 {
     JsonArray *devices = router->config->devices;
 
     for (guint i = json_array_get_length(devices); i-- > 0;) {
         JsonObject *device = json_array_get_object_element(devices, i);
-        if (!strcmp(json_object_get_string_member(device, "id"), id)) {
+        const char *known = json_object_get_string_member(device, "id");
+        if (known[0] ? !strcmp(known, id) : !strcmp(device_path(device), path)) {
             json_array_remove_element(devices, i);
         }
     }
@@ -85,7 +91,7 @@ void router_drive_event(JsonNode *event, void *opaque)
     Router *router = opaque;
 
     if (event_is(event, "DEVICE_DELETED")) {
-        router_device_remove(router, data_string(event, "device"));
+        router_device_remove(router, data_string(event, "device"), data_string(event, "path"));
     } else if (event_is(event, "BLOCK_IO_ERROR") && !strcmp(data_string(event, "action"), "stop")) {
         router->stopped_by_error = true;
         router_peer_ask(router->engine, "stop", NULL, ignore_reply, NULL);
@@ -115,9 +121,12 @@ static void controller_deleted(Router *router, JsonObject *controller)
         if (strcmp(json_object_get_string_member(device, "controller"), user_id) != 0) {
             continue;
         }
-        g_autofree char *path = g_strconcat("/machine/peripheral/", id, NULL);
+        g_autofree char *path =
+            id[0] ? g_strconcat("/machine/peripheral/", id, NULL) : g_strdup(device_path(device));
         data = json_object_new();
-        json_object_set_string_member(data, "device", id);
+        if (id[0]) {
+            json_object_set_string_member(data, "device", id);
+        }
         json_object_set_string_member(data, "path", path);
         emit(router, "DEVICE_DELETED", data);
         json_array_remove_element(devices, i);

@@ -63,7 +63,7 @@ void router_drives_lost(Router *router);
 bool router_event_is_internal(const Router *router, const char *text, size_t len);
 /* A drive has come; one that is gone for good. */
 void router_device_add(Router *router, const char *id, const char *driver, const char *bus);
-void router_device_remove(Router *router, const char *id);
+void router_device_remove(Router *router, const char *id, const char *path);
 
 /* The drive process is gone. */
 bool router_drives_alive(const Router *router);

@@ -150,12 +150,25 @@ void router_merge_named_nodes(RouterCall *call)
     router_call_ask(call, ours_for_nodes);
 }
 
+/* In the folder of devices with an id, or without; NULL: not there. */
+static const char *device_name(JsonObject *device, bool anonymous)
+{
+    const char *id = json_object_get_string_member(device, "id");
+    const char *path = json_object_get_string_member_with_default(device, "path", NULL);
+
+    if (anonymous) {
+        return path ? strrchr(path, '/') + 1 : NULL;
+    }
+    return id[0] ? id : NULL;
+}
+
 /* Under /machine/peripheral: the drives are there, and the controllers that stand in for the user's are what
  * the user calls them; those that the user has not asked for are not. */
 static void joined_devices(RouterCall *call, JsonObject *answer)
 {
     JsonArray *theirs = object_array(answer), *controllers = call->port->router->config->controllers;
     JsonArray *devices = call->port->router->config->devices;
+    const bool anonymous = g_str_has_suffix(router_call_arg(call, "path"), "-anon");
 
     if (!theirs) {
         router_call_answer(call, answer);
@@ -176,9 +189,14 @@ static void joined_devices(RouterCall *call, JsonObject *answer)
         }
     }
     for (guint i = 0; i < json_array_get_length(devices); i++) {
-        JsonObject *device = json_array_get_object_element(devices, i), *object = json_object_new();
+        JsonObject *device = json_array_get_object_element(devices, i);
+        const char *name = device_name(device, anonymous);
+        if (!name) {
+            continue;
+        }
+        JsonObject *object = json_object_new();
         g_autofree char *type = g_strdup_printf("child<%s>", json_object_get_string_member(device, "driver"));
-        json_object_set_string_member(object, "name", json_object_get_string_member(device, "id"));
+        json_object_set_string_member(object, "name", name);
         json_object_set_string_member(object, "type", type);
         json_array_add_object_element(all, object);
     }

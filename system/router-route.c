@@ -220,7 +220,8 @@ static void route_qom(RouterCall *call)
     if (path && router_has_drive(call->port->router, path)) {
         ask(call);
     } else if (path && !strcmp(call->name, "qom-list") &&
-               (!strcmp(path, "/machine/peripheral") || !strcmp(path, "peripheral"))) {
+               (!strcmp(path, "/machine/peripheral") || !strcmp(path, "peripheral") ||
+                !strcmp(path, "/machine/peripheral-anon") || !strcmp(path, "peripheral-anon"))) {
         router_merge_qom_list(call);
     } else {
         pass(call);

@@ -31,7 +31,9 @@ bool router_has_drive(const Router *router, const char *name)
             JsonObject *device = json_array_get_object_element(devices, i);
             const char *id = json_object_get_string_member(device, "id");
             const char *known = json_object_get_string_member_with_default(device, "name", "");
-            if ((id[0] && !strcmp(id, rest)) || (known[0] && !strcmp(known, name))) {
+            const char *path = json_object_get_string_member_with_default(device, "path", "");
+            if ((id[0] && !strcmp(id, rest)) || (path[0] && !strcmp(path, name)) ||
+                (known[0] && !strcmp(known, name))) {
                 return true;
             }
         }

@@ -271,6 +271,28 @@ def check_plug(tap, qmp):
     qmp.command("blockdev-del", node_name="h")
 
 
+def check_anonymous(tap, place):
+    """Drives without an id go by their paths, which no device of QEMU's has."""
+    machine = Machine(place, "-device", "scsi-cd,drive=null1", "-blockdev", "driver=null-co,node-name=null1,read-only=on",
+                      drive=["-drive", "if=none,id=d0,file=a.iso,format=raw,media=cdrom", "-device", "ide-cd,drive=d0,bus=ide.0", "-device", "ide-cd,bus=ide.1"])
+    folder = "/machine/peripheral-anon"
+    with Qmp(machine.path) as qmp:
+        paths = {d["qdev"]: d["device"] for d in qmp.command("query-block") if d["qdev"].startswith(folder)}
+        tap.equal(paths, {folder + "/device[0]": "", folder + "/device[1]": "d0", folder + "/device[2]": ""}, "drives without an id have paths of their own")
+        tap.equal({d["name"]: d["type"] for d in qmp.command("qom-list", path=folder)},
+                  {"type": "string", "device[0]": "child<scsi-cd>", "device[1]": "child<ide-cd>", "device[2]": "child<ide-cd>"}, "qom-list has them there")
+        tap.equal(sorted(names(qmp.command("qom-list", path="/machine/peripheral"), "name")), ["disk0", "port0", "scsi0", "type"], "and not where those with an id are")
+        tap.equal([qmp.command("qom-get", path="%s/device[%d]" % (folder, n), property="type") for n in range(3)], ["scsi-cd", "ide-cd", "ide-cd"], "qom-get")
+        tap.equal(qmp.command("blockdev-change-medium", id=folder + "/device[2]", filename="b.iso"), {}, "a disc goes into one by its path")
+        found = {d["qdev"]: d.get("inserted", {}).get("file") for d in qmp.command("query-block")}
+        tap.equal((found[folder + "/device[2]"], found[folder + "/device[1]"]), ("b.iso", "a.iso"), "into that one")
+        tap.equal(qmp.command("device_del", id=folder + "/device[2]"), {}, "it is pulled out by its path")
+        tap.equal(qmp.wait_event("DEVICE_DELETED"), {"path": folder + "/device[2]"}, "DEVICE_DELETED")
+        tap.equal(qmp.command("qom-get", path=folder + "/device[1]", property="type"), "ide-cd", "the other stays")
+        tap.equal(qmp.failure("eject", id=folder + "/device[2]")[0], "DeviceNotFound", "and it is gone")
+        tap.equal(machine.end(qmp), (0, ""), "drives without an id: the end")
+
+
 def check_lost(tap, place):
     """The drive process is killed."""
     machine = Machine(place)
@@ -467,6 +489,7 @@ with Tap() as tap, Place() as place:
     check_start_fails(tap, place)
     check_jobs(tap, place)
     check_names(tap, place)
+    check_anonymous(tap, place)
     check_lost(tap, place)
     check_user(tap, place)
     check_deaf_user(tap, place)
