@@ -22,14 +22,9 @@ int block_open_fd(const char *filename, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* As QEMU's identifiers: a letter, then letters, digits, `-`, `.`, `_`. */
 static bool name_check(const char *name, GError **error)
 {
-    bool good = g_ascii_isalpha(name[0]);
-    for (const char *p = name; *p && good; p++) {
-        good = g_ascii_isalnum(*p) || strchr("-._", *p);
-    }
-    if (!good) {
+    if (!options_is_id(name)) {
         return error_set(error, "Invalid node-name: '%s'", name);
     }
     return strlen(name) <= NODE_NAME_MAX || error_set(error, "Node name too long");

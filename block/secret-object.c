@@ -172,6 +172,10 @@ bool secret_object_add(Options *options, GError **error)
     if (!id) {
         return error_set(error, "Parameter 'id' is missing");
     }
+    if (!options_is_id(id)) {
+        return error_set(error, "Parameter 'id' expects an identifier: letters, digits, '-', '.', '_', "
+                                "starting with a letter");
+    }
     g_autoptr(Secret) secret = load(options, error);
     if (!secret || !options_check_expected(options, error) || !table_add(id, secret, error)) {
         return false;

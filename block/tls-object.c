@@ -79,6 +79,9 @@ bool tls_object_add(const char *type, Options *options, GError **error)
     if (!id) {
         return error_set(error, "Parameter 'id' is missing");
     }
+    if (!options_is_id(id)) {
+        return error_set(error, "Parameter 'id' expects an identifier");
+    }
     g_autoptr(TlsCreds) creds = g_new0(TlsCreds, 1);
     creds->psk = !strcmp(type, "tls-creds-psk");
     if (!read_creds(creds, options, error) || !options_check_unused(options, error)) {

@@ -7,16 +7,6 @@
 
 const char *const object_type_names[] = {"secret", "throttle-group", "tls-creds-psk", "tls-creds-x509", NULL};
 
-bool object_id_is_good(const char *id)
-{
-    for (const char *p = id; *p; p++) {
-        if (!g_ascii_isalnum(*p) && !strchr("-._", *p)) {
-            return false;
-        }
-    }
-    return g_ascii_isalpha(id[0]);
-}
-
 static bool add_group(Monitor *monitor, Options *options, GError **error)
 {
     ThrottleGroup *group = throttle_group_new_from_options(options, error);
@@ -38,7 +28,7 @@ bool monitor_add_object(Monitor *monitor, Options *options, GError **error)
     if (!g_strv_contains(object_type_names, type)) {
         return error_set(error, "Parameter 'qom-type' does not accept value '%s'", type);
     }
-    if (!object_id_is_good(id)) {
+    if (!options_is_id(id)) {
         return error_set(error, "Parameter 'id' expects an identifier");
     }
     options_remove(options, "qom-type");

@@ -10,9 +10,6 @@
 /* Values of qom-type=, NULL-terminated. */
 extern const char *const object_type_names[];
 
-/* As QEMU's identifiers: a letter, then letters, digits, `-`, `.`, `_`. */
-bool object_id_is_good(const char *id);
-
 /* A secret or a throttle group from its options; False with QEMU's errors. */
 bool monitor_add_object(Monitor *monitor, Options *options, GError **error);
 

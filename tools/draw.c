@@ -6,6 +6,8 @@
 #include <pixman.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/png-write.h"
 #include "util/error.h"
@@ -202,5 +204,12 @@ bool drawing_write(const Drawing *drawing, const char *path, GError **error)
         cause = errno;
         ok = false;
     }
-    return ok || error_set_errno(error, cause, "Could not write '%s'", path);
+    if (!ok) {
+        struct stat st;
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+            unlink(path);
+        }
+        return error_set_errno(error, cause, "Could not write '%s'", path);
+    }
+    return true;
 }

@@ -208,7 +208,15 @@ static int bench_go(Bench *b, const ToolArgs *args)
 static bool take_numbers(const ToolArgs *args, Bench *b)
 {
     static const char *const aio[] = {"threads", "native", "io_uring", NULL};
-    const char *mode = tool_get(args, "aio");
+    const char *mode = tool_has(args, "native") ? "native" : tool_get(args, "aio");
+    bool direct = false, ignored;
+    image_parse_cache(tool_get(args, "cache"), &direct, &ignored, &ignored);
+    if (mode && !strcmp(mode, "native") && !direct) {
+        log_error("Could not open '%s': aio=native was specified, but it requires cache.direct=on, which was "
+                  "not specified.",
+                  tool_operand(args, 0) ? tool_operand(args, 0) : "");
+        return false;
+    }
     if (mode && !g_strv_contains(aio, mode)) {
         log_error("Invalid aio option: %s", mode);
         return false;

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "tools/img.h"
+#include "util/checked.h"
 #include "util/error.h"
 #include "util/log.h"
 
-#define CHECK_UNSUPPORTED 63 /* qemu-img's exit status */
+#define SECTOR            512 /* a new image has whole ones, as qemu-img's */
+#define CHECK_UNSUPPORTED 63  /* qemu-img's exit status */
 
 /* "Formatting 'x', fmt=raw size=1048576 …" */
 static void say_formatting(const Target *target)
@@ -31,6 +33,10 @@ static void say_formatting(const Target *target)
 static bool get_size(const ToolArgs *args, Options *options, const char *name, uint64_t *ret)
 {
     const char *text = tool_operand(args, 1);
+    if (text && options_has(options, "size")) {
+        log_error("%s: The image size must be specified only once", name);
+        return false;
+    }
     if (text) {
         return tool_parse_size(text, "image size", 0, INT64_MAX, ret);
     }
@@ -86,6 +92,7 @@ static int create_run(const ToolArgs *args)
         say_formatting(&target);
         fflush(stdout);
     }
+    target.size = align_up(target.size, SECTOR);
     BlockNode *node = target_create(&target, &made, &error);
     if (!node) {
         log_gerror(error, "%s: ", name);
@@ -186,7 +193,8 @@ static int resize_run(const ToolArgs *args)
 {
     const char *mode = tool_get(args, "preallocation");
     if (tool_count(args) != 2) {
-        return tool_wrong(args, "Expecting image file name and size");
+        return tool_wrong(args, tool_count(args) > 2 ? "Extra argument(s) in command line"
+                                                     : "Expecting image file name and size");
     }
     static const char *const modes[] = {"off", "falloc", "full", NULL};
     if (mode && !g_strv_contains(modes, mode)) {
@@ -219,7 +227,8 @@ const ToolCommand img_resize = {
     .operands =
         "  FILE\n     the image\n  SIZE\n     its new size, or by how much to grow (+) or shrink (-)\n",
     .examples = "  spindle-img resize -f raw disk.img +1G\n"
-                "  spindle-img resize -f raw --shrink disk.img -- -512M\n",
+                "  spindle-img resize -f raw --shrink disk.img -512M\n",
+    .signed_last = true,
     .run = resize_run,
 };
 
@@ -247,7 +256,9 @@ static int measure_run(const ToolArgs *args)
     }
     const char *format = tool_get(args, "target-format");
     if (tool_has(args, "size") == (tool_count(args) == 1) || tool_count(args) > 1) {
-        log_error("Either --size N or one filename must be specified.");
+        log_error(tool_has(args, "size") && tool_count(args) == 1
+                      ? "--size N cannot be used together with a filename."
+                      : "Either --size N or one filename must be specified.");
         return EXIT_FAILURE;
     }
     g_autoptr(Options) options = target_options(args);
@@ -298,6 +309,10 @@ static int check_run(const ToolArgs *args)
     }
     if (tool_count(args) != 1) {
         return tool_wrong(args, "Expecting one image file name");
+    }
+    const char *repair = tool_get(args, "repair");
+    if (repair && strcmp(repair, "leaks") && strcmp(repair, "all")) {
+        return tool_wrong(args, "--repair (-r) expects 'leaks' or 'all', not '%s'", repair);
     }
     g_auto(Image) image = {0};
     if (!img_open(args, tool_operand(args, 0), "cache", false, &image)) {

@@ -73,7 +73,8 @@ Options *target_options(const ToolArgs *args)
     const GPtrArray *texts = tool_get_all(args, "o");
     for (guint i = 0; texts && i < texts->len; i++) {
         GError *error = NULL;
-        g_autoptr(Options) some = options_parse(texts->pdata[i], NULL, &error);
+        const char *text = texts->pdata[i];
+        g_autoptr(Options) some = options_parse(strcmp(text, "?") ? text : "help", NULL, &error);
         if (!some) {
             log_gerror(error, NULL);
             return NULL;

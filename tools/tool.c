@@ -189,7 +189,8 @@ static bool parse(ToolArgs *args, int argc, char **argv)
     char *argv0 = argv[0];
     argv[0] = (char *)args->full_name; /* for getopt's messages */
     optind = 0;
-    int code, parsed = argc > 1 && is_difference(argv[argc - 1]) ? argc - 1 : argc;
+    int code,
+        parsed = args->command->signed_last && argc > 1 && is_difference(argv[argc - 1]) ? argc - 1 : argc;
     while ((code = getopt_long(parsed, argv, letters->str, list, NULL)) != -1 && code != '?') {
         store(args, code, optarg);
     }
@@ -291,8 +292,12 @@ int tool_exit(int status)
         log_warn("an image is still busy; leaving without waiting for it");
     }
     secret_object_clear();
+    bool failed_before = ferror(stdout);
     if (fflush(stdout)) {
         log_error("write error: %s", g_strerror(errno));
+        status = status ? status : EXIT_FAILURE;
+    } else if (failed_before) {
+        log_error("write error: not all could be printed");
         status = status ? status : EXIT_FAILURE;
     }
     return status;

@@ -27,6 +27,7 @@ typedef struct ToolCommand {
     const char *operands;             /* help on the arguments that are no options; lines */
     const char *examples;             /* lines */
     int (*run)(const ToolArgs *args); /* gives the exit status */
+    bool signed_last;                 /* the last argument may be -SIZE */
     int failure;                      /* the exit status after a wrong command line; 0 stands for 1 */
 } ToolCommand;
 

@@ -165,3 +165,13 @@ bool options_get_enum(Options *options, const char *key, const char *const *name
     }
     return error_set(error, "Parameter '%s' does not accept value '%s'", key, text);
 }
+
+bool options_is_id(const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (!g_ascii_isalnum(*p) && !strchr("-._", *p)) {
+            return false;
+        }
+    }
+    return g_ascii_isalpha(text[0]);
+}

@@ -81,6 +81,9 @@ bool options_check_unused(Options *options, GError **error);
 /* The same in the words of QEMU's typed options (-blockdev, -object): "Parameter 'x' is unexpected". */
 bool options_check_expected(Options *options, GError **error);
 
+/* A name of an object, a device or a node, as QEMU's: a letter, then letters, digits, `-`, `.`, `_`. */
+bool options_is_id(const char *text);
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Options, options_unref)
 
 #endif

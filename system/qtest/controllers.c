@@ -66,7 +66,7 @@ static bool check(QtestMachine *machine, PcModel model, Options *options, const 
     const char *id = options_get(options, "id"), *bus = options_get(options, "bus");
     const char *own = model == PC_Q35 ? "pcie.0" : "pci.0";
 
-    if (id && !object_id_is_good(id)) {
+    if (id && !options_is_id(id)) {
         return error_set(error, "Parameter 'id' expects an identifier");
     }
     if (id && qtest_machine_find_controller(machine, id)) {

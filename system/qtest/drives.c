@@ -310,7 +310,7 @@ bool drive_add_later(QtestMachine *machine, Options *options, GError **error)
     if (id && backend_find(machine->monitor, id)) {
         return error_set(error, "Duplicate ID '%s' for drive", id);
     }
-    if (id && !object_id_is_good(id)) {
+    if (id && !options_is_id(id)) {
         return error_set(error, "Parameter 'id' expects an identifier");
     }
     spec.cd = medium == 1;

@@ -296,6 +296,27 @@ for form in "--object secret,id=k,data=hushhush" "--object=secret,id=k,data=hush
     report "${form%%[ =]*}${form:8:9}… is not shown with its data"
 done
 
+# Output that cannot be written is a failure.
+for line in 'info mixed.raw' 'map mixed.raw' 'measure -O raw mixed.raw' 'compare mixed.raw mixed.raw' 'create full.raw 1M' \
+    'bench -c 10 mixed.raw' '--help' 'check --help'; do
+    # shellcheck disable=SC2086
+    refuses "$line > /dev/full" '*write error: *' sh -c '"$@" >/dev/full' sh "$img" $line
+done
+for type in secret,data=x tls-creds-psk,dir=/; do
+    refuses "an id of ${type%%,*} that is none" "*Parameter 'id' expects an identifier*" "$img" info --object $type,id=0bad mixed.raw
+done
+# Targets that are the source, by whatever name, or no image at all.
+cp mixed.raw same.raw && ln same.raw hard.raw && ln -s same.raw soft.raw && mkfifo pipe
+for target in same.raw hard.raw soft.raw; do
+    refuses "convert onto its own source as $target" '*Failed to get "write" lock*' "$img" convert same.raw $target
+    cmp mixed.raw same.raw >why
+    report "which stays as it was"
+done
+for target in pipe /dev/full /dev/null .; do
+    refuses "convert to $target" "*'$target'*" timeout 20 "$img" convert mixed.raw $target
+done
+rm same.raw hard.raw soft.raw pipe
+
 # Help.
 for command in amend bench check compare convert create dd info map measure resize; do
     "$img" $command --help >why && grep -q '^Usage:' why && grep -q '^Examples:' why && grep -q "^  spindle-img $command" why &&

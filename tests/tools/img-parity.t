@@ -180,6 +180,82 @@ q bogus
 q
 q --bogus
 q -T nosuch check s.raw
+q info -U a.raw
+q info -Z a.raw
+q info a.raw s.raw
+q info ''
+q info /
+q info --object secret a.raw
+q info -f raw --image-opts a.raw
+q check -r bogus a.raw
+q check -f bogus a.raw
+q check --output=xml a.raw
+q check a.raw s.raw
+q check -q a.raw
+q check l.luks
+q measure -O raw --size 1x
+q measure -O raw --size -1
+q measure -O raw s.raw --size 1M
+q measure -U -O raw s.raw
+q measure -f bogus -O raw s.raw
+q measure $secret -O raw $luks
+q measure --output=json -O raw q.raw
+q measure -O raw --size 8E
+q map -U s.raw
+q map -f bogus s.raw
+q map -s x s.raw
+q map -l 0 s.raw
+q map --output=json $secret $luks
+q map --max-length=2M --start-offset=512K s.raw
+q dd if=s.raw of=d.raw bs=512 count=3
+q dd if=s.raw of=d.raw bs=1M count=0
+q dd if=s.raw of=d.raw bs=4G
+q dd -U if=s.raw of=d.raw bs=1M
+q compare -f bogus s.raw t.raw
+q compare -U s.raw t.raw
+q compare s.raw t.raw u.raw
+q compare -s a.raw q.raw
+q compare --image-opts -f raw a b
+q resize -f raw a.raw -1M
+q resize -f raw --shrink a.raw -1M
+q resize -f raw a.raw 12M extra
+q resize -f raw a.raw ''
+q resize -f raw a.raw +
+q resize -f raw a.raw 1000
+q resize -f raw a.raw +0
+q resize -f raw q.raw +100
+q resize -f raw --shrink --preallocation=full a.raw 1M
+q convert -U s.raw c.raw
+q convert -S 3M s.raw c.raw
+q convert -n -o size=1 s.raw a.raw
+q convert --image-opts driver=raw,offset=1M,size=513,file.filename=s.raw c.raw
+q convert --image-opts driver=raw,offset=100M,file.filename=s.raw c.raw
+q convert -q -p s.raw c.raw
+q convert -n $secret --target-image-opts s.raw driver=luks,key-secret=s0,file.filename=l.luks
+q convert -o preallocation=full q.raw c.raw
+q convert --object secret,id=s0,data=x --object secret,id=s0,data=y s.raw c.raw
+q convert --object secret,id=s0 s.raw c.raw
+q convert --object secret,id=s0,data=x,format=bogus s.raw c.raw
+q convert --object secret,data=x s.raw c.raw
+q convert s.raw .
+q convert . c.raw
+q create -f raw n.raw 1
+q create -f raw n.raw 1.5M
+q create -f raw n.raw '1M '
+q create -f raw -o size=1M n.raw
+q create -f raw -o size=1M n.raw 2M
+q create . 1M
+q bench -c x s.raw
+q bench -q -n -c 10 s.raw
+q bench -q -i native -t none -c 10 s.raw
+q bench -f bogus s.raw
+q bench s.raw t.raw
+q amend $secret -o state=active $luks
+q amend $secret -o state=inactive,old-secret=nos $luks
+ln -s a.raw link; q convert s.raw link; stat -c %N link
+ln -s nosuch link; q info link
+truncate -s 0 e.raw; q convert e.raw c.raw
+truncate -s 0 e.raw; q compare e.raw q.raw
 EOF
 }
 
