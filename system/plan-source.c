@@ -115,6 +115,8 @@ static bool switches_are_sound(PlanDraft *draft, Options *drive, DriveModel mode
     if (!is_one_of(drive, "aio", ways) || !is_one_of(drive, "werror", write_policies) ||
         !is_one_of(drive, "rerror", read_policies) || !is_one_of(drive, "discard", discards) ||
         !is_one_of(drive, "detect-zeroes", detections) || !is_one_of(drive, "cache.writeback", on_off) ||
+        !is_one_of(drive, "readonly", on_off) || !is_one_of(drive, "read-only", on_off) ||
+        !is_one_of(drive, "auto-read-only", on_off) || !is_one_of(drive, "snapshot", on_off) ||
         !is_off(drive, "copy-on-read") ||
         (options_has(drive, "cache") && find_cache_mode(options_get(drive, "cache")) < 0)) {
         return false;

@@ -57,6 +57,8 @@ AS_QEMU = [
     ("a bootindex that is none", ["-device", "ide-cd,bootindex=abc"]),
     ("broken JSON", ["-device", '{"driver":']),
     ("a cache mode that is none", ["-drive", "file=a.iso,media=cdrom,cache=often,format=raw"]),
+    *[("a disc: " + key + " that is none", ["-drive", "file=a.iso,media=cdrom,format=raw," + key + "=maybe"])
+      for key in ("readonly", "read-only", "auto-read-only", "snapshot")],
     ("a boolean that is none", ["-blockdev", "driver=file,filename=a.iso,node-name=f,read-only=maybe", "-device", "ide-cd,drive=f"]),
     ("a child that is not there", ["-blockdev", "driver=raw,file=nope,node-name=r", "-device", "ide-cd,drive=r"]),
     ("no such file: -hda", ["-hda", "nofile.img"]),
