@@ -64,7 +64,7 @@ def traced(tap, place, drive, more, name):
         lines = [line.split(None, 1)[1] for line in f.read().splitlines() if len(line.split(None, 1)) == 2]
     client.process.stdin.close()
     for pid, line in place.processes().items():
-        if os.path.basename(line.split()[0]) == "spindled":
+        if line.startswith(place.program("spindled")):
             os.kill(pid, signal.SIGTERM)
     server.wait(10)
     tap.equal(sense, "000000", "%s: %d reads under strace succeed" % (name, READS))

@@ -168,8 +168,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     luks_test_secret("sec0", LUKS_TEST_PASSPHRASE);
-    luks_test_must(NULL, "%s/scripts/engine qemu-img 2>/dev/null", SOURCE_ROOT);
-    qemu_img = g_strstrip(g_strdup(luks_test_output()));
+    luks_test_must(NULL, "'%s/scripts/engine' qemu-img 2>/dev/null", SOURCE_ROOT);
+    g_autofree char *path = g_strstrip(g_strdup(luks_test_output()));
+    qemu_img = g_shell_quote(path);
     add("theirs", test_theirs);
     add("ours", test_ours);
     g_test_add_data_func("/luks-qemu/slots/aes", "version=1", test_slots);
