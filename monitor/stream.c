@@ -87,6 +87,8 @@ static void stream_end(Stream *stream, bool broken)
     if (!stream->ended) {
         stream->ended = true;
         stream->ops->closed(stream->opaque);
+    } else if (broken && stream->ops->drained) {
+        stream->ops->drained(stream->opaque);
     }
 }
 

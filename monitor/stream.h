@@ -20,7 +20,7 @@ typedef struct StreamOps {
     /* Descriptors that came with the bytes which the next data call brings; the callee's. NULL: they are
      * closed. */
     void (*fds)(const int *fds, unsigned count, void *opaque);
-    /* The queue for output went empty. May be NULL. */
+    /* The queue for output went empty, also because nobody takes it any more. May be NULL. */
     void (*drained)(void *opaque);
     /* The other side is gone; the owner frees the stream, in this call or later. Once. */
     void (*closed)(void *opaque);

@@ -105,6 +105,7 @@ struct RouterPort {
     guint next;          /* source that takes the next command */
     bool ready;          /* capabilities are negotiated */
     bool client_over;    /* not a server: there will be no other */
+    bool leaving;        /* no more commands will come than are in `queue` */
     GQueue queue;        /* RouterCall, not yet begun */
     RouterCall *current; /* under way */
     RouterCall *waiting; /* the same while QEMU has to answer it */

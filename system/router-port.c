@@ -73,7 +73,7 @@ static void forget_user(RouterPort *port)
     g_ptr_array_set_size(port->urgent, 0);
     close_fds(port->fds);
     router_port_forget_fd(port);
-    port->ready = false;
+    port->ready = port->leaving = false;
     g_clear_pointer(&port->from_client, qmp_framer_free);
     g_clear_pointer(&port->from_engine, qmp_framer_free);
 }
@@ -201,7 +201,13 @@ static gboolean take_next(gpointer data)
     RouterPort *port = data;
 
     port->next = 0;
-    if (port->current || stream_pending(port->client) > PENDING_MAX || g_queue_is_empty(&port->queue)) {
+    if (port->current || stream_pending(port->client) > PENDING_MAX) {
+        return G_SOURCE_REMOVE;
+    }
+    if (g_queue_is_empty(&port->queue)) {
+        if (port->leaving && !stream_pending(port->client)) {
+            disconnect(port);
+        }
         return G_SOURCE_REMOVE;
     }
     port->current = g_queue_pop_head(&port->queue);
@@ -282,9 +288,18 @@ static void on_client_drained(void *opaque)
     }
 }
 
+/* The end of a pipe's input is not the end of its reader, who waits for what was asked. A socket's is, as QEMU
+ * has it. */
 static void on_client_closed(void *opaque)
 {
-    disconnect(opaque);
+    RouterPort *port = opaque;
+
+    if (port->config->server || !port->engine) {
+        disconnect(port);
+        return;
+    }
+    port->leaving = true;
+    router_port_next(port);
 }
 
 static const StreamOps client_ops = {

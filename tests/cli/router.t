@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -346,6 +347,29 @@ def check_user(tap, place):
     os.chmod(place.tmp, 0o700)
 
 
+def check_pipe(tap, place):
+    """Commands from a pipe are all carried out and answered, though its end comes with them."""
+    for name, commands, wanted in (
+            ("and quit", ["query-block", "query-status", "query-block", "quit"], 0),
+            ("and then the reader goes", ["query-qmp-schema"] * 40 + ["quit"], 0)):
+        process = subprocess.Popen([place.program("spindle"), *MACHINE, "-qmp", "stdio", *DISC], cwd=place.files, env=place.environment(),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        text = "".join('{"execute":"%s"}\n' % command for command in ["qmp_capabilities", *commands])
+        if "reader" in name:
+            process.stdin.write(text)
+            process.stdin.close()
+            process.stdout.readline()
+            process.stdout.close()
+            status = process.wait(20)
+        else:
+            out, _ = process.communicate(text, timeout=20)
+            status = process.returncode
+            answers = [answer["return"] for answer in map(json.loads, out.splitlines()) if "return" in answer]
+            tap.equal((len(answers), [names(answers[n], "qdev") for n in (1, 3)]), (5, [[CD, "disk0"]] * 2), "commands from a pipe %s: all are answered" % name)
+        tap.equal(status, wanted, "commands from a pipe %s: the end" % name)
+        tap.equal(place.leftovers(), [], "commands from a pipe %s: nothing is left" % name)
+
+
 def check_deaf_user(tap, place):
     """A user who does not read: bounded memory, and the others are served."""
     machine = Machine(place, "-qmp", "unix:%s/q,server=on,wait=off" % place.tmp, "-sandbox",
@@ -492,5 +516,6 @@ with Tap() as tap, Place() as place:
     check_anonymous(tap, place)
     check_lost(tap, place)
     check_user(tap, place)
+    check_pipe(tap, place)
     check_deaf_user(tap, place)
     check_daemonize(tap, place)
