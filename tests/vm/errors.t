@@ -33,6 +33,11 @@ def sparse(path, size):
     return path
 
 
+def disk_named(guest, serial):
+    """Its device in the guest, whose kernel looks at disks in no certain order."""
+    return guest.get("d=$(grep -l %s /sys/block/sd*/device/vpd_pg80) && d=${d#/sys/block/} && echo /dev/${d%%%%/*}" % serial)
+
+
 class Script:
     """Runs in the guest while the test does something else."""
 
@@ -77,8 +82,8 @@ def check_disc(tap, guest, disc):
 
 def check_full(tap, guest, folder, image):
     """The file system that the image lies on is full, and then larger."""
-    script = Script(guest, "dd if=/dev/urandom of=/noise bs=1M count=%d 2>/dev/null; dd if=/noise of=/dev/sda bs=1M conv=fsync 2>&1 && "
-                    "sha256sum </noise | cut -c1-64" % (WRITTEN // MIB))
+    script = Script(guest, "dd if=/dev/urandom of=/noise bs=1M count=%d 2>/dev/null; dd if=/noise of=%s bs=1M conv=fsync 2>&1 && "
+                    "sha256sum </noise | cut -c1-64" % (WRITTEN // MIB, disk_named(guest, "FULL")))
     tap.equal(wait_status(guest, "io-error"), (False, {"full": "nospace"}), "werror=enospc, the default: a full file system stops the machine")
     subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
     guest.qmp("cont")
@@ -87,10 +92,10 @@ def check_full(tap, guest, folder, image):
     tap.equal(wait_status(guest, "running"), (True, {}), "and all is well again")
 
 
-def check_disk(tap, guest, image, letter):
+def check_disk(tap, guest, image):
     """A write of the disk fails three times."""
-    script = Script(guest, "dd if=/dev/urandom of=/noise bs=1M count=4 2>/dev/null; dd if=/noise of=/dev/sd%s bs=1M oflag=direct 2>&1 && "
-                    "sha256sum </noise | cut -c1-64" % letter)
+    script = Script(guest, "dd if=/dev/urandom of=/noise bs=1M count=4 2>/dev/null; dd if=/noise of=%s bs=1M oflag=direct 2>&1 && "
+                    "sha256sum </noise | cut -c1-64" % disk_named(guest, "BAD"))
     for turn in ("first", "second", "third"):
         tap.equal(wait_status(guest, "io-error"), (False, {"bad": "failed"}), "werror=stop: the %s time" % turn)
         guest.qmp("cont")
@@ -107,11 +112,11 @@ def run(tap, folder):
     if root:
         os.mkdir(os.path.dirname(full))
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", os.path.dirname(full)], check=True)
-        args += ["-drive", "if=none,id=d0,format=raw,file=" + sparse(full, 64 * MIB), "-device", "ide-hd,drive=d0,id=full,bus=ide.2"]
+        args += ["-drive", "if=none,id=d0,format=raw,file=" + sparse(full, 64 * MIB), "-device", "ide-hd,drive=d0,id=full,bus=ide.2,serial=FULL"]
     faults = ",".join("inject-error.%d.event=none,inject-error.%d.iotype=write,inject-error.%d.once=on,inject-error.%d.sector=4096" % (4 * (n,))
                       for n in range(3))
     args += ["-blockdev", "driver=blkdebug,node-name=d1,image.driver=file,image.filename=%s,%s" % (bad, faults),
-             "-device", "ide-hd,drive=d1,id=bad,bus=ide.3,werror=stop"]
+             "-device", "ide-hd,drive=d1,id=bad,bus=ide.3,werror=stop,serial=BAD"]
     try:
         with Guest(args=args) as guest:
             guest.start(120)
@@ -121,7 +126,7 @@ def run(tap, folder):
                 check_full(tap, guest, os.path.dirname(full), full)
             else:
                 tap.skip("a full file system", "mounting one needs root")
-            check_disk(tap, guest, bad, "b" if root else "a")
+            check_disk(tap, guest, bad)
             text = guest.get(QUIET)
             tap.ok(not text, "the guest's kernel has noticed nothing", text)
             guest.quit()
