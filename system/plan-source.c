@@ -284,6 +284,19 @@ static bool limits_are_served(PlanDraft *draft, Options *drive)
     return draft->hooks->has_driver("throttle");
 }
 
+/* No key that an empty drive could do nothing with, such as a mistyped one: QEMU will say so. */
+static bool suits_empty_drive(Options *drive)
+{
+    g_auto(GStrv) keys = options_keys(drive);
+
+    for (char **key = keys; *key; key++) {
+        if (!g_strv_contains(drive_keys, *key) && !limit_name(*key)) {
+            return false;
+        }
+    }
+    return !options_has(drive, "format") && !options_has(drive, "driver");
+}
+
 PlanSource plan_drive_source(PlanDraft *draft, CmdItem *item, DriveModel model, Options **ret_node)
 {
     Options *drive = drive_options(item);
@@ -294,9 +307,7 @@ PlanSource plan_drive_source(PlanDraft *draft, CmdItem *item, DriveModel model, 
     }
     const char *file = options_get(drive, "file");
     if ((!file || !file[0]) && !options_has_prefix(drive, "file.driver")) {
-        return model == DRIVE_HD || options_has(drive, "format") || options_has(drive, "driver")
-                   ? PLAN_SOURCE_OTHER
-                   : PLAN_SOURCE_EMPTY;
+        return model == DRIVE_CD && suits_empty_drive(drive) ? PLAN_SOURCE_EMPTY : PLAN_SOURCE_OTHER;
     }
     if (!switches_are_sound(draft, drive, model) || !node_set_file(draft, node, drive, model) ||
         !node_set_format(draft, node, drive, model) || !limits_are_served(draft, drive)) {

@@ -57,6 +57,8 @@ AS_QEMU = [
     ("a bootindex that is none", ["-device", "ide-cd,bootindex=abc"]),
     ("broken JSON", ["-device", '{"driver":']),
     ("a cache mode that is none", ["-drive", "file=a.iso,media=cdrom,cache=often,format=raw"]),
+    ("a mistyped file=", ["-drive", "fil=a.iso,media=cdrom"]),
+    ("an unknown key of a -drive without a disc", ["-drive", "media=cdrom,nonsense=1"]),
     *[("a disc: " + key + " that is none", ["-drive", "file=a.iso,media=cdrom,format=raw," + key + "=maybe"])
       for key in ("readonly", "read-only", "auto-read-only", "snapshot")],
     ("a boolean that is none", ["-blockdev", "driver=file,filename=a.iso,node-name=f,read-only=maybe", "-device", "ide-cd,drive=f"]),
