@@ -288,8 +288,8 @@ static void on_client_drained(void *opaque)
     }
 }
 
-/* The end of a pipe's input is not the end of its reader, who waits for what was asked. A socket's is, as QEMU
- * has it. */
+/* The end of a pipe's input is not the end of its reader, who waits for what was asked. A socket's is, as
+ * QEMU has it. */
 static void on_client_closed(void *opaque)
 {
     RouterPort *port = opaque;
