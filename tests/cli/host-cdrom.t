@@ -70,7 +70,7 @@ def traced(tap, place, drive, more, name):
     tap.equal(sense, "000000", "%s: %d reads under strace succeed" % (name, READS))
     bad = [line for line in lines if re.match(r"(ioctl|lseek|_llseek|f?stat(fs|x)?(64)?|newfstatat|open(at)?)\(", line)]
     tap.ok(not bad, "%s: no ioctl, lseek, stat or open among %d calls" % (name, len(lines)), *bad[:10])
-    reads = [line for line in lines if re.match(r"preadv2?\(\d+<%s>" % re.escape(drive.path), line)]
+    reads = [line for line in lines if re.match(r"(?:preadv2?|pread64)\(\d+<%s>" % re.escape(drive.path), line)]
     good = [line for line in reads if not re.search(r"= -1 |unfinished|RWF_NOWAIT", line)]
     tap.note("%d reads of the drive, of them %d that did not wait or were refused, in %s ms" %
              (len(reads), len(reads) - len(good), ms))
