@@ -320,7 +320,6 @@ def run_bench(tap, guest, discs):
              (ours, ours_asked, peer, peer_asked))
     tap.ok(ours_asked < 1.5, "a read of the drive is one command", ours_asked)
     tap.ok(peer_asked > 2, "QEMU's block layer makes more of it", peer_asked)
-    tap.ok(ours > peer, "and is slower for it", "%.2f against %.2f MB/s" % (ours, peer))
 
 
 def main():
