@@ -31,7 +31,10 @@ class SlowDrive:
         library = os.path.realpath(LIBRARY)
         if not os.path.exists(library):
             raise SystemExit("there is no %s; run scripts/build" % library)
-        return {"LD_PRELOAD": library, "SLOW_DRIVE": self.path, "SLOW_DRIVE_SHARED": self.state}
+        link = os.path.join(os.path.dirname(self.state), "library.so")  # LD_PRELOAD knows no way to write a space
+        if not os.path.lexists(link):
+            os.symlink(library, link)
+        return {"LD_PRELOAD": link, "SLOW_DRIVE": self.path, "SLOW_DRIVE_SHARED": self.state}
 
     def set(self, **values):
         for name, value in values.items():
