@@ -72,18 +72,24 @@ def traced(tap, place, drive, more, name):
     tap.ok(not bad, "%s: no ioctl, lseek, stat or open among %d calls" % (name, len(lines)), *bad[:10])
     reads = [line for line in lines if re.match(r"(?:preadv2?|pread64)\(\d+<%s>" % re.escape(drive.path), line)]
     good = [line for line in reads if not re.search(r"= -1 |unfinished|RWF_NOWAIT", line)]
-    tap.note("%d reads of the drive, of them %d that did not wait or were refused, in %s ms" %
+    tap.note("%d reads of the drive, of them %d that began to wait, did not wait or were refused, in %s ms" %
              (len(reads), len(reads) - len(good), ms))
     tap.ok(SIZE >> 20 <= len(reads) <= READS, "%s: at most one read call for a request" % name, len(reads))
 
 
-def counted(tap, place, drive):
-    """By the library that answers as a drive does: its status is never asked."""
+def served(place, drive, *client_errors):
+    """The drive behind the library that answers as one does: the process that serves it, and a client that sees its disc."""
     socket = os.path.join(place.tmp, "cd")
     server = place.start("spindled", *options(drive.path, place), env=drive.environment())
     place.wait_for(lambda: os.path.exists(socket), "socket")
-    client = Client(place, socket)
+    client = Client(place, socket, *client_errors)
     client.wait("capacity")
+    return server, client
+
+
+def counted(tap, place, drive):
+    """By the library that answers as a drive does: its status is never asked."""
+    server, client = served(place, drive)
     time.sleep(0.5)
     tap.ok(drive.get("status") > 0, "the library stands between: the status was asked when it was opened")
     drive.reset()
@@ -100,12 +106,8 @@ def counted(tap, place, drive):
 
 def hanging(tap, place, drive):
     """A command of the guest's hangs in the drive: the process ends when it is told to, all the same."""
-    socket = os.path.join(place.tmp, "cd")
     drive.set(format_us=20 * 1000000)
-    server = place.start("spindled", *options(drive.path, place), env=drive.environment())
-    place.wait_for(lambda: os.path.exists(socket), "socket")
-    client = Client(place, socket, subprocess.DEVNULL)  # it will lose its drive
-    client.wait("capacity")
+    server, client = served(place, drive, subprocess.DEVNULL)  # the client will lose its drive
     client.send("cdb 252 23000000000000fc000000")
     time.sleep(0.3)  # there is nothing to be seen of a command that hangs
     began = time.monotonic()
@@ -123,11 +125,7 @@ def hanging(tap, place, drive):
 
 def asleep(tap, place, drive):
     """A drive that takes its time for everything: the guest's registers, reset and eject, and the end, wait for nothing."""
-    socket = os.path.join(place.tmp, "cd")
-    server = place.start("spindled", *options(drive.path, place), env=drive.environment())
-    place.wait_for(lambda: os.path.exists(socket), "socket")
-    client = Client(place, socket)
-    client.wait("capacity")
+    server, client = served(place, drive)
     drive.set(status_us=20 * 1000000, rate=100)
     busy, slowest, reset = (int(word) for word in client.do("stuck 16 16"))
     tap.note("a read that hangs in the drive: a register within %d us, a reset %d ms" % (slowest, reset))
