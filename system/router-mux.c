@@ -228,7 +228,7 @@ RouterMux *router_mux_new(Router *router, int in, int out, int serial, int *ret_
 
     mux->router = router;
     mux->held = g_string_new(NULL);
-    mux->fd = dup(in);
+    mux->fd = fcntl(in, F_DUPFD_CLOEXEC, 0);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0) {
         mux->console = stream_new(pair[0], pair[0], G_PRIORITY_DEFAULT, &console_ops, mux);
         *ret_console = pair[1];
